@@ -65,11 +65,17 @@ struct program {
 	LIST(struct extent *) extents;
 	int nclasses;
 	int *class_of;			/* by rank */
+	int *class_rank;		/* by class: its first rank */
+	bool *class_on;			/* by class * placements + placement */
 	/* memory */
 	int64_t *arena_bytes;		/* by class */
+	/* What a step runs: calls that compute, moves that communicate. */
+	int kernels, collectives;
 	/* plan */
 	uint64_t plan_hash;
 };
+
+/* ---- localize.c: what a rank holds, and which ranks are alike ---- */
 
 /* Whether the ranks of CLASS run N, or hold V. */
 bool class_runs(const struct program *p, int class, const struct node *n);
