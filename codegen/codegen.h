@@ -7,11 +7,6 @@
 
 #include "passes/passes.h"
 
-/* ---- target.def, target_c.c, target_cuda.c: all that differs ---- */
-
-struct target;
-const struct target *target_of(const struct program *p);
-
 /* ---- program.c: a step: buffers, kernels, calls, communication ---- */
 
 /* One emitted file: its name is OUT + suffix. */
@@ -25,6 +20,9 @@ struct emitted_files {
 /* BASE is the basename of OUT, as #include and the head comments name it. */
 void emit_program(struct program *p, const char *base,
 		  struct emitted_files *out);
+/* NAME_main.c; RANK is -1, or the only rank that the program may serve. */
+void emit_main(const struct program *p, const char *base, int rank,
+	       struct text *out);
 void emit_header(struct program *p, const char *base, struct text *out);
 void emit_dot(const struct program *p, struct text *out);
 
@@ -32,12 +30,12 @@ void emit_dot(const struct program *p, struct text *out);
 
 /* A call in a step. Calls that differ only in values and numbers and repeat
  * with a period become a loop over a table. */
-enum arg_kind { ARG_VALUE, ARG_INT, ARG_TEXT };
+enum arg_kind { ARG_VALUE, ARG_INT, ARG_TEXT, ARG_MOVE };
 struct arg {
 	enum arg_kind kind;
 	const struct value *v;	/* address of its buffer ... */
 	const char *ctype;	/* ... cast to a pointer to this */
-	int64_t i;
+	int64_t i;		/* of ARG_MOVE: its index in the moves */
 	const char *text;	/* interned */
 };
 struct call {
@@ -47,6 +45,7 @@ struct call {
 	bool status;		/* returns sbp_status: wrapped in SBP_TRY */
 };
 
+/* The emitter of one translation unit: that of one rank class. */
 struct emitter {
 	struct arena *arena;
 	struct program *p;
@@ -55,10 +54,84 @@ struct emitter {
 	Name prefix;		/* the model's */
 	/* kernel.c's own: functions by their text, names taken. */
 	void *functions;
+	/* program.c's own */
+	const char *base;
+	int class;
+	const char *const *name;	/* by value id: AT_name is its offset */
+	bool *named;			/* by value id: the text uses that */
+	const char *moves;		/* name of the table of moves */
+	struct text step;		/* the functions of the step */
 };
 /* Defines the function of node N in e->kernels unless an equal one is there,
  * and fills the call. Nodes of kind K_VIEW give no call: returns false. */
 bool kernel_call(struct emitter *e, const struct node *n, struct call *c);
+
+/* ---- target.def, target_c.c, target_cuda.c: all that differs ---- */
+
+struct target {
+	const char *name;
+	enum device device;
+	const char *suffix;	/* of translation units */
+	const char *include;	/* what they include first, lines */
+	/* Defines the function of N and fills its call; false: nothing runs. */
+	bool (*kernel)(struct emitter *e, const struct node *n, struct call *c);
+	/* The statement that makes a call; ARGS has the arguments' text. */
+	void (*call)(struct emitter *e, const struct call *c, const char *args,
+		     struct text *out);
+};
+/* That of the model's placement. */
+const struct target *target_of(const struct program *p);
+
+/* ---- calls.c: calls that repeat with a period ---- */
+
+/* COUNT turns of PERIOD calls, from call AT on; count is 1 where nothing
+ * repeats. */
+struct turn {
+	int at, period, count;
+};
+struct turns {
+	LIST(struct turn) at;
+};
+/* Cuts N calls into turns, in order. Calls of equal function and texts may
+ * be one; values, numbers and moves may differ. */
+void find_turns(struct arena *a, const struct call *calls, int n,
+		struct turns *out);
+
+/* ---- step.c: the functions of a step ---- */
+
+/* The step of e->class as function NAME, in e->step. */
+void emit_step(struct emitter *e, const char *name, bool external);
+/* The moves of a program, in plan order. */
+int move_count(const struct program *p);
+
+/* ---- tables.c, literal.c: what the runtime reads ---- */
+
+void emit_tables(struct emitter *e, struct text *out);
+/* Defines what INIT points at, as names that begin with NAME. */
+void emit_data(struct emitter *e, const struct value *v,
+	       const struct init *init, const char *name, struct text *out);
+
+/* ---- text.c: names, numbers, comments, lines ---- */
+
+/* NAME as a part of a C identifier. */
+const char *c_name(struct arena *a, const char *name);
+/* Names that were given out, to make each different. */
+struct name_set;
+struct name_set *name_set_new(struct arena *a);
+const char *name_unique(struct name_set *s, const char *name);
+/* The offset name of each value, by value id. */
+const char **value_names(struct program *p);
+void text_double(struct text *t, double d);	/* a C constant */
+void text_string(struct text *t, const char *s);	/* a C string */
+void text_comment(struct text *t, const char *s, size_t n);	/* inside one */
+/* "m.sbp:6  h = relu(x)": the line that holds AT. */
+void text_source(struct text *t, Span at);
+/* "f32[64, 8] of [64, 16] (S(1))" */
+void text_local(struct text *t, const struct program *p,
+		const struct value *v);
+/* A statement, indented and cut at commas into lines of 80 columns. */
+void text_statement(struct text *t, int indent, const char *s);
+const char *path_base(const char *path);
 
 /* ---- clang.cc: compiler and linker in this process ---- */
 
