@@ -1,0 +1,95 @@
+/*
+ * comm.h: how the ranks of a program see one another. An engine gives each
+ * rank an arena that its peers can read and a control block of flags; comm.c
+ * posts and awaits the flags, whatever the engine.
+ */
+#ifndef SBP_COMM_H
+#define SBP_COMM_H
+
+#include <stdatomic.h>
+
+#include "runtime/formats.h"
+
+/* Moves of a step count in one lane, what main and embedding programs do
+ * (get, save, show) in the other. */
+enum lane { LANE_MOVE, LANE_HOST, LANES };
+enum flag {
+	FLAG_READY,		/* my data may be read */
+	FLAG_DONE,		/* I have read what I need of others */
+	FLAGS
+};
+enum { CONTROL_BYTES = 4096, CACHE_LINE = 64 };
+
+/* Where a rank stands; see struct control. */
+enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };
+
+/* A counter alone on its cache line. Only its rank writes it, and it never
+ * falls. */
+struct counter {
+	_Alignas(CACHE_LINE) _Atomic uint64_t at;
+};
+
+/* One a rank, read by all. */
+struct control {
+	struct counter flag[LANES][FLAGS];
+	/* Sleepers on this rank's flags wait on `wake`, which changes with
+	 * each flag that is posted while anyone sleeps. */
+	_Alignas(CACHE_LINE) _Atomic uint32_t wake;
+	_Atomic uint32_t sleepers;
+	_Alignas(CACHE_LINE) _Atomic uint32_t standing;
+	uint32_t verdict;		/* a status, for comm_vote */
+	int64_t number[4];		/* for comm_numbers */
+	uint64_t magic;
+	char why[sizeof(sbp_message)];	/* of STANDING_FAILED */
+};
+_Static_assert(sizeof(struct control) <= CONTROL_BYTES, "control block");
+
+struct comm {
+	int rank, world;
+	struct control **control;	/* by rank; [rank] is its own */
+	unsigned char **arena;		/* by rank */
+	int64_t *arena_bytes;		/* by rank; of processes */
+	int *pidfd;			/* by rank, or -1 */
+	double timeout;			/* seconds */
+	bool crowded;			/* more ranks than cores */
+	uint64_t host;			/* operations in LANE_HOST so far */
+	int memory;			/* shm: the memfd, or -1 */
+	struct sbp_group *group;	/* ranks are threads */
+};
+
+/* ---- comm.c ---- */
+
+void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
+/* Returns once PEER has posted N, or says why that will not happen: PEER has
+ * died, failed or closed, or the time limit has passed. */
+sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
+		     uint64_t n, sbp_message *e);
+/* All ranks have come here. */
+sbp_status comm_barrier(struct comm *c, sbp_message *e);
+/* All ranks give a status; *worst is the lowest rank whose is not SBP_OK, or
+ * -1, and *status what it gave. */
+sbp_status comm_vote(struct comm *c, sbp_status mine, int *worst,
+		     sbp_status *status, sbp_message *e);
+/* The greatest over the ranks of each of N <= 4 numbers. */
+sbp_status comm_greatest(struct comm *c, int n, int64_t *number,
+			 sbp_message *e);
+/* Tells the peers that this rank has failed, or has ended in good order. */
+void comm_fail(struct comm *c, const char *why);
+void comm_end(struct comm *c);
+/* Cores that this process may use. */
+int comm_cores(void);
+double comm_seconds(void);	/* of a clock that only goes forward */
+
+/* ---- comm_shm.c: ranks of one host ---- */
+
+struct env;
+/* Gives this rank BYTES of zeroed arena and maps those of its peers. */
+sbp_status shm_open_ranks(struct comm *c, const struct env *env,
+			  uint64_t plan_hash, int64_t bytes, sbp_message *e);
+/* The same for ranks that are threads of this process. */
+sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
+		      uint64_t plan_hash, int64_t bytes, sbp_message *e);
+/* Unmaps everything; the flags must no longer be needed. */
+void shm_close_ranks(struct comm *c);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * private.h: what the files of the runtime share. m is the model's handle, p
+ * its program, c its ranks, x an exchange, e where a message goes.
+ */
+#ifndef SBP_PRIVATE_H
+#define SBP_PRIVATE_H
+
+#include "runtime/comm.h"
+
+/* ---- status.c ---- */
+
+/* Writes a message; returns STATUS. */
+sbp_status message_set(sbp_message *e, sbp_status status, const char *format,
+		       ...) __attribute__((format(printf, 3, 4)));
+/* Makes E the model's last error and tells the peers. Returns STATUS. */
+sbp_status model_fail(sbp_model *m, sbp_status status, const sbp_message *e);
+/* The same with a step, an operator and a line before it. */
+sbp_status model_fail_at(sbp_model *m, int line, const char *op,
+			 const char *value, const sbp_message *e);
+
+/* ---- env.c ---- */
+
+struct env {
+	int rank, world, local_rank, local_world;
+	char address[256];	/* of rank 0; "" when world is 1 */
+	int port;
+	char job[128], token[128];
+	double timeout;		/* seconds */
+};
+/* Reads who this process is, for a program of WORLD ranks. */
+sbp_status env_read(struct env *env, int world, sbp_message *e);
+/* OMP_NUM_THREADS, or the cores that fall to one of LOCAL ranks. */
+sbp_status env_threads(int local, int *threads, sbp_message *e);
+
+/* ---- store.c: where ranks meet ---- */
+
+struct store_record {	/* what each rank tells the others */
+	int32_t rank, pid, memory;
+	int64_t arena_bytes;
+	char host[128];		/* equal where /proc is shared */
+	char name[64];		/* of the host, for people */
+};
+/* Gives MINE, returns everybody's in ALL, by rank. */
+sbp_status store_meet(const struct env *env, uint64_t plan_hash,
+		      const struct store_record *mine,
+		      struct store_record *all, sbp_message *e);
+
+/* ---- isa.c ---- */
+
+/* Whether this processor has everything in LIST ("avx512f,fma"). */
+sbp_status isa_check(const char *list, sbp_message *e);
+
+/* ---- piece.c: pieces by formula ---- */
+
+int mesh_size(const sbp_placement *on);
+int mesh_rank(const sbp_placement *on, int index);
+int mesh_index(const sbp_placement *on, int rank);	/* -1: not in it */
+void mesh_coords(const sbp_placement *on, int index, int *coord);
+int mesh_at(const sbp_placement *on, const int *coord);
+bool mesh_equal(const sbp_placement *a, const sbp_placement *b);
+/* What the device at COORD holds of SHAPE: all of it along B and P. */
+sbp_box piece_at(const sbp_dist *d, int rank, const int64_t *shape,
+		 const int *coord);
+sbp_box piece_and(const sbp_box *a, const sbp_box *b);
+/* "(B, S(0))" */
+void dist_describe(char *to, size_t size, const sbp_dist *d);
+
+/* ---- exchange.c: who reads what of whom in a move ---- */
+
+/* A box of the target piece whose elements have the same sources. Axes that
+ * are contiguous on both sides are merged; strides are in elements. */
+struct cell {
+	int rank;
+	int64_t n[SBP_MAX_RANK];
+	int64_t from_stride[SBP_MAX_RANK], to_stride[SBP_MAX_RANK];
+	int64_t from, to;	/* of the first element, in the pieces */
+	int first;		/* in exchange.peer; nparts of them */
+	sbp_box box;		/* in the logical tensor */
+};
+
+struct exchange {
+	const sbp_pattern *how;
+	int64_t count;		/* elements of the target piece, if held */
+	bool holds;		/* this rank has a target piece */
+	bool fills;		/* ... which is all identity, of FILL */
+	char fill;
+	int ncells;
+	struct cell *cell;
+	int *peer;		/* whom each part of a cell is read from */
+	/* Reductions from the outermost level to the innermost. */
+	int nparts, nlevels;
+	int parts[SBP_MAX_MESH];
+	char reduce[SBP_MAX_MESH];
+	int nwriters, nreaders;	/* other ranks read here, that read me */
+	int *writer, *reader;
+	int64_t recv_bytes;
+	struct exchange *next;
+};
+/* NULL when out of memory. */
+struct exchange *exchange_new(const sbp_pattern *how, int me);
+void exchange_free(struct exchange *x);
+
+/* ---- reduce.c: elements ---- */
+
+/* N elements of the reduction's identity: -0.0 or 0, least, greatest. */
+void fill_identity(void *to, sbp_dtype t, char reduce, int64_t n);
+/* acc = acc REDUCE from, or acc = a REDUCE b; no 16-bit floats, no bools. */
+void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
+	     int64_t n);
+
+/* ---- move.c ---- */
+
+/* Runs X from the arenas at FROM_AT (by rank class) to TO. */
+sbp_status exchange_run(sbp_model *m, const struct exchange *x,
+			const int64_t *from_at, void *to, enum lane lane,
+			uint64_t n, sbp_message *e);
+/* Copies a box between two dense arrays that have it. */
+void copy_box(void *to, const sbp_box *to_box, const void *from,
+	      const sbp_box *from_box, const sbp_box *box, int width);
+
+/* ---- model.c, tensor.c ---- */
+
+struct sbp_private {
+	const sbp_program *p;
+	struct comm comm;
+	struct env env;
+	sbp_piece *own;
+	bool joined;			/* comm is open */
+	_Atomic int failed;
+	sbp_message error;
+	struct exchange **move;		/* by move id, filled when first run */
+	struct exchange *patterns;	/* all of them */
+	bool *given;			/* by tensor: has a value */
+	bool ready;			/* all tensors have been given */
+	uint64_t steps;
+	int64_t recv_bytes;		/* since the model was opened */
+	double comm_seconds;
+};
+
+/* Lookup in a role set, a bit mask of 1 << enum sbp_role; -1: none. */
+enum {
+	ROLES_FED = 1 << SBP_INPUT | 1 << SBP_PARAM | 1 << SBP_STATE,
+	ROLES_SAVED = 1 << SBP_PARAM | 1 << SBP_STATE,
+	ROLES_ALL = 63,
+};
+int tensor_find(const sbp_program *p, const char *name, unsigned roles);
+/* This rank's piece; false when it has none. */
+bool tensor_piece(const sbp_model *m, const sbp_tensor *t, sbp_box *box);
+bool tensor_piece_of(const sbp_tensor *t, int rank, sbp_box *box);
+void *tensor_at(const sbp_model *m, const sbp_tensor *t);
+int tensor_class(const sbp_program *p, int rank);
+/* Initial values of params, states and consts. */
+sbp_status tensors_init(sbp_model *m, sbp_message *e);
+/* Gathers T on rank 0 only (TO is not used elsewhere), or everywhere. */
+sbp_status tensor_gather(sbp_model *m, const sbp_tensor *t, bool everywhere,
+			 void *to, sbp_message *e);
+/* Whether this rank holds T with coordinate 0 on all P axes; if not, fills
+ * its piece with identities. */
+bool tensor_keeps(sbp_model *m, const sbp_tensor *t);
+/* sbp_load; calls WARN for tensors of the file that the program lacks. */
+sbp_status model_load(sbp_model *m, const char *path,
+		      void (*warn)(void *context, const char *text),
+		      void *context, sbp_message *e);
+sbp_status model_save(sbp_model *m, const char *path, sbp_message *e);
+/* Every input, param and state has a value. */
+sbp_status model_ready(sbp_model *m, sbp_message *e);
+
+/* ---- show.c: numbers and tensors as text ---- */
+
+/* One element in the fewest digits that read back to the same bits. Returns
+ * the length; ROOM is at least 32. */
+int show_element(char *to, sbp_dtype t, const void *element);
+/* All pieces of T in the order of the ranks, from rank 0; all ranks call. */
+sbp_status show_tensor(sbp_model *m, const sbp_tensor *t, sbp_message *e);
+void show_summary(const sbp_model *m);
+
+/* ---- options.c, feed.c, bench.c, main.c ---- */
+
+struct pair {			/* NAME=VALUE */
+	const char *name, *value;
+};
+struct pairs {
+	struct pair *at;
+	int n;
+};
+struct options {
+	struct pairs input, output, local_input, local_output, data;
+	const char *load, *save, *log;
+	char **show;
+	int nshow;
+	bool eval, summary, quiet, help, has_seed, has_steps;
+	int64_t steps, bench;
+	uint64_t seed;
+};
+sbp_status options_read(struct options *o, int argc, char **argv,
+			sbp_message *e);
+void options_help(const char *program);
+void options_free(struct options *o);
+
+/* What main feeds and takes: files, data sets. */
+struct feed {
+	struct data_set **set;		/* by source, NULL where not used */
+	bool *fixed;			/* by tensor: fed by --input */
+	int64_t batch, samples;		/* of the inputs from data sets; 0 */
+};
+sbp_status feed_open(struct feed *f, sbp_model *m, const struct options *o,
+		     sbp_message *e);
+/* Batch NUMBER of every data set into the inputs. */
+sbp_status feed_batch(struct feed *f, sbp_model *m, int64_t number,
+		      sbp_message *e);
+void feed_close(struct feed *f, const sbp_program *p);
+sbp_status feed_outputs(sbp_model *m, const struct options *o,
+			sbp_message *e);
+sbp_status bench_run(sbp_model *m, struct feed *f, int64_t steps,
+		     sbp_message *e);
+
+#endif
