@@ -133,10 +133,10 @@ void text_local(struct text *t, const struct program *p,
 void text_statement(struct text *t, int indent, const char *s);
 const char *path_base(const char *path);
 
-/* ---- clang.cc: compiler and linker in this process ---- */
+/* ---- compile.c, clang.cc: compiler and linker in this process ---- */
 
 struct compile_job {
-	const char *const *name;	/* for messages: m.c */
+	const char *const *name;	/* for messages: m.c; m.h is included */
 	const char *const *text;	/* C sources in memory */
 	int n;
 	const char *include_dir;	/* of sbp.h */
@@ -146,8 +146,12 @@ struct compile_job {
 	int opt;			/* 0..3 */
 	const char *main_object;	/* NULL, or an object that has main */
 };
-/* Written to PATH. False with a message in *error (malloc'ed). These live in
- * a module that is loaded on first use: see compile.c. */
+/* A path below the prefix that holds the running executable, PREFIX/bin/sbpc:
+ * "lib/sbpc/prelude.sbp". malloc'ed. */
+char *prefix_path(const char *below);
+/* Written to PATH. False with a message in *error (malloc'ed): a file or a
+ * library is missing. That Clang refuses what was emitted is a bug(). These
+ * live in a module that is loaded on first use. */
 bool compile_executable(const struct compile_job *job, const char *path,
 			char **error);
 bool compile_object(const struct compile_job *job, const char *path,
