@@ -47,6 +47,9 @@ void text_free(struct text *t);
 void text_add_double(struct text *t, double d);
 void text_add_float(struct text *t, float f);
 
+/* A short text for a message, in a ring of 64 static buffers. */
+const char *text_brief(const char *format, ...) PRINTF(1, 2);
+
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n);	/* FNV-1a 64 */
 
 /* ---- name.c: interned names, compared with == ---- */
@@ -195,6 +198,10 @@ static inline Sbp sbp_s(int axis) { return (Sbp){SBP_S, (int8_t)axis, 0}; }
 static inline Sbp sbp_p(enum red r) { return (Sbp){SBP_P, 0, (uint8_t)r}; }
 static inline Sbp sbp_any(void) { return (Sbp){SBP_ANY, 0, 0}; }
 bool sbp_eq(Sbp a, Sbp b);
+/* The mesh axis that splits as the K-th, 0 <= K < MAX_MESH (from d.order). */
+int dist_nth(Dist d, int k);
+/* The mesh axes that split tensor axis AXIS, outermost first; how many. */
+int dist_chain(Dist d, int axis, int chain[MAX_MESH]);
 Dist dist_on(const struct placement *p, Sbp all);	/* the term everywhere */
 /* Same placement (placement_eq), terms, and order where it matters. */
 bool dist_eq(Dist a, Dist b);
