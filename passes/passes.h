@@ -20,9 +20,11 @@ struct boxing {
 	Type type;
 	Dist from, to;
 	const char *algorithm;	/* "reduce-scatter(0), all-gather(0,1)" */
+	const char *phase;	/* "forward" or "update" */
 	int nsteps;
-	Dist *step;		/* the distribution after each move */
+	const Dist *step;	/* the distribution after each move */
 	int64_t recv_busiest, recv_total, lower_bound;
+	const struct plan *plan;	/* plan.c's own */
 };
 
 /* The extent of one tensor axis on a rank, where it differs from rank to
@@ -60,6 +62,7 @@ struct program {
 
 	/* boxing */
 	LIST(struct boxing *) boxings;
+	int64_t recv_busiest, recv_total;	/* bytes a step, all boxings */
 	/* localize */
 	struct local *local;		/* by value id */
 	LIST(struct extent *) extents;
@@ -114,7 +117,56 @@ bool passes_run(struct program *p, const struct pass_options *o,
 bool pass_exists(const char *name);
 void passes_list(FILE *out);
 
-/* ---- plan.c: the cheapest sequence of moves ---- */
+/* ---- traffic.c: one move, and the bytes that it makes ranks receive ---- */
+
+/*
+ * What a move does on each mesh axis. A device of TO ends with its piece, in
+ * which it keeps some elements (all, unless TO has P) and holds the identity
+ * elsewhere. For each element that it keeps it combines the parts of FROM in
+ * the order of the mesh coordinates, the last axis first where kinds differ:
+ * one part for each coordinate on the axes in `reduce`; on those in `stay` its
+ * own coordinate. A term of P in TO is one of three:
+ *   stay   P of the same kind in FROM, on an equal placement, and no axis
+ *          before it in `reduce` is of another kind: parts stay where they are
+ *   place  a split axis of FROM, on an equal placement, and all P of TO are of
+ *          one kind: a device keeps its shard. For each tensor axis these are
+ *          the axes of FROM's nest, from outside, after those in which both
+ *          nests agree
+ *   fresh  else: devices of coordinate 0 keep
+ * The identity is that of the last axis of P on which the device's coordinate
+ * is not 0, or of TO's only kind.
+ */
+struct flow {
+	bool same;		/* both placements are equal */
+	bool stay[MAX_MESH], reduce[MAX_MESH];
+	bool place[MAX_MESH], fresh[MAX_MESH];
+	Dist keep;		/* FROM's splits down to those in `place` */
+	int64_t parts;		/* how many are combined */
+};
+void flow_of(Dist from, Dist to, struct flow *f);
+bool dist_same_place(Dist a, Dist b);
+
+/* Ranks of two placements and where they are in each. */
+struct site {
+	int rank;
+	bool in[2];
+	int coord[2][MAX_MESH];
+};
+struct sites {
+	const struct placement *on[2];
+	int world;		/* ranks of both together */
+	int n;			/* of them here: all, or a sample */
+	struct site *at;	/* by rank, ascending */
+};
+/* All ranks if there are at most LIMIT, else a sample that has the extremes.
+ * Remembered by the addresses of the placements until sites_reset. */
+const struct sites *sites_of(const struct placement *a,
+			     const struct placement *b, int limit);
+void sites_reset(void);
+/* Bytes that each site receives by a move, and that it copies of its own.
+ * FROM and TO lie on the placements of S, by address. */
+void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
+		int64_t *recv, int64_t *local);
 
 /* Bytes that one move FROM -> TO receives: by the rank that receives most,
  * and by all. */
@@ -124,11 +176,29 @@ struct traffic {
 struct traffic move_traffic(Type t, Dist from, Dist to);
 /* A lower bound for the busiest rank of any plan. */
 int64_t boxing_bound(Type t, Dist from, Dist to);
-/* Fills steps, algorithm and bytes. Cached by pattern. */
-void plan_boxing(struct arena *a, struct boxing *b);
+
+/* ---- plan.c: the cheapest sequence of moves ---- */
+
+/* Fills steps, algorithm, bytes and bound. Cached by pattern. */
+void plan_boxing(struct boxing *b);
 /* Predicted seconds of converting; 0 when FROM and TO agree. Cached; for
  * inference. */
 double boxing_seconds(Type t, Dist from, Dist to);
+/* Fills recv_busiest and recv_total of P. */
+void plan_totals(struct program *p);
+/* Forgets all plans: their placements are about to go. */
+void plan_reset(void);
+
+/* ---- plan_name.c: what people call a move ---- */
+
+/* "reduce-scatter(0)", "slice"; RECEIVES: it communicates. */
+const char *move_name(struct arena *a, Dist from, Dist to, bool receives);
+
+/* ---- plan_print.c ---- */
+
+/* A hash of all that ranks must agree on: nodes, types, distributions,
+ * moves. */
+uint64_t plan_hash(const struct program *p);
 /* --emit=plan, --emit=plan-json */
 void plan_print(const struct program *p, FILE *out);
 void plan_print_json(const struct program *p, FILE *out);
@@ -141,5 +211,111 @@ void pass_fuse(struct program *p);
 void pass_localize(struct program *p);
 void pass_schedule(struct program *p);
 void pass_memory(struct program *p);
+
+/* ---- bytemap.c: from byte strings to pointers ---- */
+
+struct byteslot;
+struct bytemap {		/* zeroed: empty */
+	struct byteslot *at;
+	size_t n, room;
+};
+/* The pointer that belongs to KEY, NULL at first; valid until the next call. */
+void **bytemap_at(struct arena *a, struct bytemap *m, const void *key,
+		  size_t n);
+
+/* ---- pbqp.c: the least sum of cost tables ---- */
+
+typedef int64_t Cost;		/* in units that candidates.c chooses */
+
+/* Variables with small domains, and tables over few of them. */
+struct pbqp;
+struct pbqp *pbqp_new(struct arena *a, int nvars, const int *domain);
+/* TABLE is row-major over VARS, all different, and must outlive the problem. */
+void pbqp_add(struct pbqp *q, int nvars, const int *vars, const Cost *table);
+
+struct pbqp_result {
+	Cost cost;	/* of the choice */
+	Cost bound;	/* no choice costs less; equal to cost if exact */
+};
+/* Fills choice[nvars]. Eliminates variables exactly while tables have at most
+ * LIMIT entries; above it splits them, which gives a bound. */
+struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice);
+
+/* ---- candidates.c: what an operator may do, and what it costs ---- */
+
+enum { REACH_MAX = 1, REACH_MIN = 2 };	/* P(max), P(min) may occur */
+
+/* What decides which distributions a node may take. Two nodes with equal
+ * requests share their lists. */
+struct request {
+	const struct node *n;	/* NULL: a reader of TYPE outside all nodes */
+	Type type;		/* then */
+	Dist want;		/* what TYPE, or the one output, must lie as */
+	unsigned reach;		/* of all inputs */
+	unsigned inner;		/* bit i (15: all above): input i, bit 16 + i:
+				 * output i stays inside one fused kernel */
+};
+
+/*
+ * Legal distributions of a node's inputs and outputs. Row i is
+ * in[i * nin ...], out[i * nout ...], indices into the space's dists.
+ */
+struct maker;
+struct candidates {
+	struct maker *maker;	/* equal requests have the same */
+	int id, n, nin, nout, naxes;
+	bool whole;		/* all that are legal; else a neighbourhood */
+	int *in, *out;
+	int *in_type, *out_type;
+	Cost *cost;		/* of computing */
+	uint16_t *pick;		/* i * naxes: the 1-D signature on each axis */
+	int own;		/* of a neighbourhood: its centre */
+	unsigned reach;		/* of the outputs */
+};
+
+struct space {
+	struct arena *a;
+	double units;		/* of Cost in a second */
+	LIST(Dist) dists;
+	LIST(Type) types;
+	struct bytemap dist_id, type_id, maker, list, bytes, receive, table;
+	int nmakers, nlists;
+	struct text key;	/* scratch */
+};
+void space_init(struct space *s, struct arena *a, const struct graph *g);
+void space_done(struct space *s);
+int space_dist(struct space *s, Dist d);
+int space_type(struct space *s, Type t);
+/* Bytes on the rank that holds most; dist is legal for type. */
+int64_t space_bytes(struct space *s, int type, int dist);
+/* Of converting. What is received is paid once for each target, what is
+ * copied locally once for each reader. */
+Cost space_receive(struct space *s, int type, int from, int to);
+Cost space_copy(struct space *s, int type, int from, int to);
+
+/* All legal rows if they are few, else those near the first. n == 0: none. */
+struct candidates *candidates_of(struct space *s, struct request r);
+/* Those that differ from row ROW on one mesh axis at most. */
+struct candidates *candidates_near(struct space *s, struct candidates *c,
+				   int row);
+
+/* ---- explain.c ---- */
+
+/* What inference decided: a candidate for each node. */
+struct decision {
+	const struct graph *g;
+	struct space *space;
+	struct candidates **list;	/* by node id */
+	const int *row;			/* by node id */
+	int nnodes;			/* those that inference saw */
+	Cost cost;
+	bool exact;
+};
+void explain_print(const struct decision *d, FILE *out);
+
+/* ---- diff.c ---- */
+
+/* Lines of OLD and NEW that differ, as a unified diff without context. */
+void diff_print(const char *old, const char *new, FILE *out);
 
 #endif
