@@ -24,7 +24,7 @@ struct boxing {
 	int nsteps;
 	const Dist *step;	/* the distribution after each move */
 	int64_t recv_busiest, recv_total, lower_bound;
-	const struct plan *plan;	/* plan.c's own */
+	struct plan *plan;	/* plan.c's own */
 };
 
 /* The extent of one tensor axis on a rank, where it differs from rank to
@@ -173,7 +173,8 @@ void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
 struct traffic {
 	int64_t busiest, total;
 };
-struct traffic move_traffic(Type t, Dist from, Dist to);
+struct traffic move_traffic_of(Type t, Dist from, Dist to);
+struct traffic move_traffic(Type t, Dist from, Dist to);	/* cached */
 /* A lower bound for the busiest rank of any plan. */
 int64_t boxing_bound(Type t, Dist from, Dist to);
 
