@@ -129,6 +129,12 @@ void text_source(struct text *t, Span at);
 /* "f32[64, 8] of [64, 16] (S(1))" */
 void text_local(struct text *t, const struct program *p,
 		const struct value *v);
+/* "grid = cpu[[0, 1], [2, 3]]" */
+void text_placement(struct text *t, const struct placement *p);
+/* Tabs that bring what follows LINE to COLUMN, or one space. */
+void text_tabs_to(struct text *t, const char *line, int column);
+/* Lines of S, each filled to 80 columns after PREFIX. */
+void text_paragraphs(struct text *t, const char *prefix, const char *s);
 /* A statement, indented and cut at commas into lines of 80 columns. */
 void text_statement(struct text *t, int indent, const char *s);
 const char *path_base(const char *path);

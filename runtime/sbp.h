@@ -172,6 +172,25 @@ struct sbp_model {
 	struct sbp_private *private_;
 };
 
+/* Straight runs of calls, which to optimise takes long and gains nothing. */
+#if defined(__clang__)
+#define SBP_CALLS __attribute__((noinline, optnone))
+#else
+#define SBP_CALLS __attribute__((noinline))
+#endif
+
+/* The instruction sets that this translation unit is compiled for, as far as
+ * sbp_open can ask the processor for them. */
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+#define SBP_ISA "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"
+#elif defined(__AVX2__) && defined(__FMA__)
+#define SBP_ISA "avx2,fma"
+#elif defined(__AVX__)
+#define SBP_ISA "avx"
+#else
+#define SBP_ISA ""
+#endif
+
 sbp_status sbp_move_run(sbp_model *m, const sbp_move *move);
 
 /* Records an error of this rank at LINE of the model's file; returns

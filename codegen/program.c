@@ -1,0 +1,218 @@
+/*
+ * program.c: the files of a program. One translation unit for each rank
+ * class: offsets, kernels and the step; the first also has the tables that
+ * the runtime reads.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+
+/* ---- the head ---- */
+
+static void add_placements(struct text *t, const struct program *p)
+{
+	for (int i = 0; i < p->g->placements.n; i++) {
+		text_add(t, "%s", i > 0 ? ", " : "");
+		text_placement(t, p->g->placements.at[i]);
+	}
+}
+
+static int class_size(const struct program *p, int class)
+{
+	int n = 0;
+
+	for (int r = 0; r < p->g->world; r++)
+		n += p->class_of[r] == class;
+	return n;
+}
+
+static void add_class(struct text *t, const struct program *p, int class)
+{
+	int n = class_size(p, class), first = p->class_rank[class];
+
+	if (p->nclasses == 1)
+		text_add(t, "One rank class, %d rank%s of ", n,
+			 n == 1 ? "" : "s");
+	else if (n == 1)
+		text_add(t, "Rank class %d of %d: rank %d of ", class,
+			 p->nclasses, first);
+	else
+		text_add(t, "Rank class %d of %d: %d ranks from %d on of ",
+			 class, p->nclasses, n, first);
+	add_placements(t, p);
+	text_add(t, ".");
+}
+
+static void add_head(struct text *t, const struct program *p, int class)
+{
+	struct text s = {0};
+
+	text_add(&s, "%s: emitted by sbpc from %s. ", p->g->name,
+		 path_base(p->g->path));
+	add_class(&s, p, class);
+	text_add(&s, "\nA step receives %lld bytes on the busiest rank; the "
+		     "arena takes %lld.",
+		 (long long)p->recv_busiest, (long long)p->arena_bytes[class]);
+	text_add(t, "/*\n");
+	text_paragraphs(t, " * ", s.at);
+	text_add(t, " */\n");
+	text_free(&s);
+}
+
+/* ---- offsets ---- */
+
+/* A line of the enum, with what lies there. */
+static void add_offset(struct emitter *e, const struct value *v, bool wide,
+		       const struct value *before, struct text *t)
+{
+	const struct program *p = e->p;
+	struct text line = {0};
+	const char *form = wide ? "#define AT_%s INT64_C(%lld)"
+				: "\tAT_%s = %lld,";
+
+	text_add(&line, form, e->name[v->id],
+		 (long long)p->local[v->id].at[e->class]);
+	text_add(t, "%s", line.at);
+	text_tabs_to(t, line.at, 32);
+	text_free(&line);
+	text_add(t, "/* ");
+	text_local(t, p, v);
+	if (before != NULL)
+		text_add(t, "; where %s was", e->name[before->id]);
+	text_add(t, " */\n");
+}
+
+struct offsets {
+	struct emitter *e;
+	struct bytemap owner;	/* the last value at an offset */
+	bool wide;
+	struct text text;
+};
+
+static void add_named(struct offsets *o, const struct value *v)
+{
+	struct emitter *e = o->e;
+	const struct local *own = &e->p->local[v->id];
+	int64_t at;
+	void **slot;
+
+	if (own->at == NULL || own->at[e->class] < 0)
+		return;
+	at = own->at[e->class];
+	slot = bytemap_at(e->arena, &o->owner, &at, sizeof at);
+	if (e->named[v->id])
+		add_offset(e, v, o->wide, own->bytes > 0 ? *slot : NULL,
+			   &o->text);
+	if (own->bytes > 0)
+		*slot = e->named[v->id] ? (void *)v : NULL;
+}
+
+static void add_offsets(struct emitter *e, struct text *t)
+{
+	const struct graph *g = e->p->g;
+	struct offsets o = {.e = e};
+
+	o.wide = e->p->arena_bytes[e->class] > INT_MAX;
+	for (int i = 0; i < g->nodes.n; i++)
+		for (int k = 0; k < g->nodes.at[i]->nout; k++)
+			add_named(&o, g->nodes.at[i]->out[k]);
+	if (o.text.n == 0)
+		return;
+	text_add(t, "/* Offsets in the arena, in bytes. */\n");
+	text_add(t, o.wide ? "%s\n" : "enum {\n%s};\n\n", o.text.at);
+	text_free(&o.text);
+}
+
+/* ---- units ---- */
+
+static void add_declarations(struct emitter *e, struct text *t)
+{
+	int moves = move_count(e->p);
+
+	if (moves > 0 && e->p->nclasses > 1)
+		text_add(t, "extern const sbp_move %s[%d];\n\n", e->moves,
+			 moves);
+	else if (moves > 0)
+		text_add(t, "static const sbp_move %s[%d];\n\n", e->moves,
+			 moves);
+	if (strstr(e->step.at, "at(m, ") != NULL)
+		text_add(t, "static inline void *at(const sbp_model *m, "
+			    "int64_t offset)\n"
+			    "{\n\treturn m->arena + offset;\n}\n\n");
+}
+
+static void emit_unit(struct emitter *e, struct text *t)
+{
+	struct text tables = {0};
+	const char *name;
+
+	name = e->class == 0 ? arena_text(e->arena, "%s_step", e->prefix)
+			     : arena_text(e->arena, "%s_class%d_step",
+					  e->prefix, e->class);
+	emit_step(e, name, e->class > 0);
+	if (e->class == 0)
+		emit_tables(e, &tables);
+	add_head(t, e->p, e->class);
+	text_add(t, "%s#include \"%s.h\"\n\n", e->target->include, e->base);
+	add_offsets(e, t);
+	add_declarations(e, t);
+	if (e->class > 0)
+		text_add(t, "sbp_status %s(sbp_model *m);\n\n", name);
+	text_add(t, "%s%s%s", e->kernels.at ? e->kernels.at : "", e->step.at,
+		 tables.at ? tables.at : "");
+	text_free(&e->kernels);
+	text_free(&e->step);
+	text_free(&tables);
+}
+
+static const char *unit_suffix(const struct emitter *e)
+{
+	if (e->class == 0)
+		return e->target->suffix;
+	return arena_text(e->arena, "_class%d%s", e->class, e->target->suffix);
+}
+
+static struct emitted *add_file(struct program *p, struct emitted_files *out,
+				const char *suffix)
+{
+	PUSH(p->arena, out->at, (struct emitted){.suffix = suffix});
+	return &out->at.at[out->at.n - 1];
+}
+
+void emit_main(const struct program *p, const char *base, int rank,
+	       struct text *out)
+{
+	text_add(out,
+		 "#include \"%s.h\"\n\n"
+		 "int main(int argc, char **argv)\n{\n"
+		 "\treturn sbp_main(&%s_program, %d, argc, argv);\n}\n",
+		 base, c_name(p->arena, p->g->name), rank);
+}
+
+void emit_program(struct program *p, const char *base,
+		  struct emitted_files *out)
+{
+	const char **names = value_names(p);
+	const char *prefix = c_name(p->arena, p->g->name);
+
+	emit_header(p, base, &add_file(p, out, ".h")->text);
+	for (int c = 0; c < p->nclasses; c++) {
+		struct emitter e = {
+			.arena = p->arena,
+			.p = p,
+			.target = target_of(p),
+			.prefix = prefix,
+			.base = base,
+			.class = c,
+			.name = names,
+			.named = NEW_N(p->arena, bool, p->g->values.n + 1),
+			.moves = "moves",
+		};
+
+		if (p->nclasses > 1)
+			e.moves = arena_text(p->arena, "%s_moves", prefix);
+		emit_unit(&e, &add_file(p, out, unit_suffix(&e))->text);
+	}
+	emit_main(p, base, -1, &add_file(p, out, "_main.c")->text);
+}

@@ -1,0 +1,509 @@
+/*
+ * step.c: the step of a rank class as C functions.
+ *
+ * Calls stand in the order of the schedule, each group under the source line
+ * that it comes from. A long step is cut into functions of at most 64 calls,
+ * which Clang compiles in linear time, and runs of equal layers are loops.
+ */
+#include <string.h>
+
+#include "codegen/codegen.h"
+
+enum { MOST_CALLS = 64 };
+
+/* A piece of a function's body. Its label is the naming scope it is in. */
+struct item {
+	const char *text;
+	int calls;
+	const char *label;
+};
+
+struct stepper {
+	struct emitter *e;
+	LIST(struct call) calls;
+	LIST(struct item) items;
+	struct name_set *functions;
+	struct text tables;	/* offsets that loops use */
+	int loops;
+	int line;		/* of the last comment */
+};
+
+static const char *kept_text(struct stepper *s, struct text *t)
+{
+	const char *copy = arena_text(s->e->arena, "%s", t->at ? t->at : "");
+
+	text_free(t);
+	return copy;
+}
+
+/* ---- the calls ---- */
+
+int move_count(const struct program *p)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->g->nodes.n; i++)
+		n += p->g->nodes.at[i]->op == OP_move;
+	return n;
+}
+
+static void add_arg(struct stepper *s, struct call *c, struct arg arg)
+{
+	PUSH(s->e->arena, c->args, arg);
+}
+
+static void copy_call(struct stepper *s, const struct node *n,
+		      const struct value *to, const struct value *from)
+{
+	struct call c = {.function = name_of("__builtin_memcpy"), .n = n};
+	const struct local *own = &s->e->p->local[to->id];
+
+	if (own->bytes == 0)
+		return;
+	add_arg(s, &c, (struct arg){.kind = ARG_VALUE, .v = to,
+				    .ctype = "void"});
+	add_arg(s, &c, (struct arg){.kind = ARG_VALUE, .v = from,
+				    .ctype = "void"});
+	add_arg(s, &c, (struct arg){.kind = ARG_INT, .i = own->bytes});
+	PUSH(s->e->arena, s->calls, c);
+}
+
+static void move_call(struct stepper *s, const struct node *n, int id)
+{
+	struct call c = {
+		.function = name_of("sbp_move_run"), .n = n, .status = true};
+
+	add_arg(s, &c, (struct arg){.kind = ARG_TEXT, .text = name_of("m")});
+	add_arg(s, &c, (struct arg){.kind = ARG_MOVE, .i = id});
+	PUSH(s->e->arena, s->calls, c);
+}
+
+static void node_call(struct stepper *s, const struct node *n)
+{
+	const struct program *p = s->e->p;
+	struct call c = {.n = n};
+	enum kernel_kind kind = op_info(n->op)->kernel;
+
+	if (kind == K_NONE)
+		return;
+	if (kind == K_VIEW) {
+		if (p->local[n->out[0]->id].same_as == NULL)
+			copy_call(s, n, n->out[0], n->in[0]);
+		return;
+	}
+	if (s->e->target->kernel(s->e, n, &c)) {
+		c.n = n;
+		PUSH(s->e->arena, s->calls, c);
+	}
+}
+
+static const struct value *root_of(const struct program *p,
+				   const struct value *v)
+{
+	const struct value *same = p->local[v->id].same_as;
+
+	return same == NULL ? v : same;
+}
+
+static void collect_calls(struct stepper *s)
+{
+	const struct program *p = s->e->p;
+	const struct graph *g = p->g;
+	int moves = 0;
+
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = g->nodes.at[i];
+		int move = n->op == OP_move ? moves++ : -1;
+
+		if (!class_runs(p, s->e->class, n))
+			continue;
+		if (move >= 0)
+			move_call(s, n, move);
+		else
+			node_call(s, n);
+	}
+	for (int i = 0; i < g->updates.n; i++) {
+		const struct update *u = &g->updates.at[i];
+
+		if (class_holds(p, s->e->class, u->state) &&
+		    root_of(p, u->v) != root_of(p, u->state))
+			copy_call(s, u->v->def, u->state, u->v);
+	}
+}
+
+/* ---- the text of one call ---- */
+
+static int64_t arg_number(const struct emitter *e, const struct arg *arg)
+{
+	if (arg->kind == ARG_VALUE)
+		return e->p->local[arg->v->id].at[e->class];
+	return arg->i;
+}
+
+static void add_value(struct emitter *e, const struct arg *arg, struct text *t)
+{
+	e->named[arg->v->id] = true;
+	text_add(t, "at(m, AT_%s", e->name[arg->v->id]);
+}
+
+/* What follows the first of an argument's values: " + 64 * i", or nothing. */
+static void add_stride(int64_t stride, struct text *t)
+{
+	if (stride != 0)
+		text_add(t, " %c %lld * i", stride < 0 ? '-' : '+',
+			 (long long)(stride < 0 ? -stride : stride));
+}
+
+static void add_argument(struct emitter *e, const struct arg *arg,
+			 int64_t stride, struct text *t)
+{
+	switch (arg->kind) {
+	case ARG_TEXT:
+		text_add(t, "%s", arg->text);
+		return;
+	case ARG_INT:
+		text_add(t, "%lld", (long long)arg->i);
+		add_stride(stride, t);
+		return;
+	case ARG_MOVE:
+		text_add(t, "&%s[%lld", e->moves, (long long)arg->i);
+		add_stride(stride, t);
+		text_add(t, "]");
+		return;
+	case ARG_VALUE:
+		add_value(e, arg, t);
+		add_stride(stride, t);
+		text_add(t, ")");
+	}
+}
+
+/* ---- comments ---- */
+
+/* "; h: (S(1)) -> (B)": what the move N does. */
+static void add_conversion(const struct node *n, struct text *t)
+{
+	const struct boxing *b = n->boxing;
+	Dist from = n->in[0]->dist, to = n->out[0]->dist;
+	bool same = placement_eq(from.on, to.on);
+
+	text_add(t, "; %s: %s -> ", b->value,
+		 same ? dist_terms(from) : dist_text(from));
+	text_add(t, "%s", same ? dist_terms(to) : dist_text(to));
+	if (b->nsteps > 1)
+		text_add(t, ", on the way to %s", dist_terms(b->to));
+}
+
+static void add_comment(struct stepper *s, const struct node *n, int indent,
+			struct text *t)
+{
+	int line = place_of(n->span).line;
+
+	if (line == 0 || (line == s->line && n->op != OP_move))
+		return;
+	text_add(t, "\n");
+	s->line = n->op == OP_move ? 0 : line;
+	text_add(t, "%.*s/* ", indent, "\t\t\t");
+	text_source(t, n->span);
+	if (n->op == OP_move && n->boxing != NULL)
+		add_conversion(n, t);
+	text_add(t, " */\n");
+}
+
+/* The naming scope that N is in, from the param that it reads, or NULL. */
+static const char *label_of(struct stepper *s, const struct node *n)
+{
+	for (int k = 0; k < n->nin; k++) {
+		const struct value *v = n->in[k];
+		const char *dot;
+
+		if (v->def->op != OP_param || v->name == NULL)
+			continue;
+		dot = strrchr(v->name, '.');
+		if (dot == NULL)
+			continue;
+		return c_name(s->e->arena,
+			      arena_text(s->e->arena, "%.*s",
+					 (int)(dot - v->name), v->name));
+	}
+	return NULL;
+}
+
+static void add_statement(struct stepper *s, const struct call *c,
+			  const char *args, int indent, struct text *t)
+{
+	struct text line = {0};
+
+	s->e->target->call(s->e, c, args, &line);
+	text_statement(t, indent, line.at);
+	text_free(&line);
+}
+
+static void add_item(struct stepper *s, struct text *t, int calls,
+		     const char *label)
+{
+	struct item item = {kept_text(s, t), calls, label};
+
+	PUSH(s->e->arena, s->items, item);
+}
+
+static void single_call(struct stepper *s, const struct call *c)
+{
+	struct text t = {0}, args = {0};
+
+	for (int i = 0; i < c->args.n; i++) {
+		text_add(&args, "%s", i > 0 ? ", " : "");
+		add_argument(s->e, &c->args.at[i], 0, &args);
+	}
+	add_comment(s, c->n, 1, &t);
+	add_statement(s, c, args.at ? args.at : "", 1, &t);
+	text_free(&args);
+	add_item(s, &t, 1, label_of(s, c->n));
+}
+
+/* ---- loops ---- */
+
+/* The columns of one loop's table: argument values that no stride gives. */
+struct columns {
+	struct turn turn;
+	int id;
+	LIST(int64_t *) at;	/* one value a turn */
+};
+
+static const struct arg *turn_arg(const struct stepper *s, struct turn t,
+				  int call, int arg, int i)
+{
+	const struct call *c = &s->calls.at[t.at + i * t.period + call];
+	const struct call *first = &s->calls.at[t.at + call];
+
+	if (c->function != first->function || c->args.n != first->args.n ||
+	    c->args.at[arg].kind != first->args.at[arg].kind)
+		bug("calls %s and %s taken for equal", c->function,
+		    first->function);
+	return &c->args.at[arg];
+}
+
+static int column_of(struct stepper *s, struct columns *k, int64_t *value)
+{
+	size_t bytes = sizeof *value * (size_t)k->turn.count;
+
+	for (int i = 0; i < k->at.n; i++)
+		if (memcmp(k->at.at[i], value, bytes) == 0)
+			return i;
+	PUSH(s->e->arena, k->at, value);
+	return k->at.n - 1;
+}
+
+static void add_column(struct stepper *s, const struct columns *k, int column,
+		       enum arg_kind kind, struct text *t)
+{
+	if (kind == ARG_VALUE)
+		text_add(t, "at(m, ");
+	else if (kind == ARG_MOVE)
+		text_add(t, "&%s[", s->e->moves);
+	text_add(t, "loop%d_at[i][%d]", k->id, column);
+	if (kind == ARG_VALUE)
+		text_add(t, ")");
+	else if (kind == ARG_MOVE)
+		text_add(t, "]");
+}
+
+static void loop_argument(struct stepper *s, struct columns *k, int call,
+			  int arg, struct text *t)
+{
+	int count = k->turn.count;
+	const struct arg *first = turn_arg(s, k->turn, call, arg, 0);
+	int64_t *value, stride;
+	bool even = true;
+
+	if (first->kind == ARG_TEXT) {
+		add_argument(s->e, first, 0, t);
+		return;
+	}
+	value = NEW_N(s->e->arena, int64_t, count);
+	for (int i = 0; i < count; i++)
+		value[i] = arg_number(s->e,
+				      turn_arg(s, k->turn, call, arg, i));
+	stride = value[1] - value[0];
+	for (int i = 1; i < count; i++)
+		even = even && value[i] - value[i - 1] == stride;
+	if (even)
+		add_argument(s->e, first, stride, t);
+	else
+		add_column(s, k, column_of(s, k, value), first->kind, t);
+}
+
+static void add_table(struct stepper *s, const struct columns *k)
+{
+	struct text *t = &s->tables;
+
+	if (k->at.n == 0)
+		return;
+	text_add(t, "static const int64_t loop%d_at[%d][%d] = {\n", k->id,
+		 k->turn.count, k->at.n);
+	for (int i = 0; i < k->turn.count; i++) {
+		struct text row = {0};
+
+		text_add(&row, "{");
+		for (int c = 0; c < k->at.n; c++)
+			text_add(&row, "%s%lld", c > 0 ? ", " : "",
+				 (long long)k->at.at[c][i]);
+		text_add(&row, "},");
+		text_statement(t, 1, row.at);
+		text_free(&row);
+	}
+	text_add(t, "};\n\n");
+}
+
+static void turn_call(struct stepper *s, struct columns *k, int call,
+		      int indent, struct text *t)
+{
+	const struct call *c = &s->calls.at[k->turn.at + call];
+	struct text args = {0};
+
+	for (int i = 0; i < c->args.n; i++) {
+		text_add(&args, "%s", i > 0 ? ", " : "");
+		loop_argument(s, k, call, i, &args);
+	}
+	add_comment(s, c->n, indent, t);
+	add_statement(s, c, args.at ? args.at : "", indent, t);
+	text_free(&args);
+}
+
+/* A turn of more calls than a function may have: functions of (m, i). */
+static int turn_parts(struct stepper *s, struct columns *k, struct text *t)
+{
+	int parts = 0;
+
+	for (int at = 0; at < k->turn.period; at += MOST_CALLS, parts++) {
+		struct text body = {0};
+		int end = at + MOST_CALLS;
+
+		if (end > k->turn.period)
+			end = k->turn.period;
+		s->line = 0;
+		for (int call = at; call < end; call++)
+			turn_call(s, k, call, 1, &body);
+		text_add(&s->e->step,
+			 "SBP_CALLS static sbp_status loop%d_%d(sbp_model *m, "
+			 "int64_t i)\n{\n%s\treturn SBP_OK;\n}\n\n",
+			 k->id, parts + 1, body.at + (body.at[0] == '\n'));
+		text_free(&body);
+		text_add(t, "\t\tSBP_TRY(loop%d_%d(m, i));\n", k->id,
+			 parts + 1);
+	}
+	return parts;
+}
+
+static void loop_calls(struct stepper *s, struct turn turn)
+{
+	struct columns k = {.turn = turn, .id = ++s->loops};
+	const struct call *first = &s->calls.at[turn.at];
+	const char *label = label_of(s, first->n);
+	struct text t = {0}, body = {0};
+	int calls = turn.period;
+
+	s->line = 0;
+	if (turn.period > MOST_CALLS)
+		calls = turn_parts(s, &k, &body);
+	else
+		for (int call = 0; call < turn.period; call++)
+			turn_call(s, &k, call, 2, &body);
+	add_table(s, &k);
+	text_add(&t, "\n\t/* %d equal turns */\n", turn.count);
+	text_add(&t, "\tfor (int64_t i = 0; i < %d; i++) {\n%s\t}\n",
+		 turn.count, body.at + (body.at[0] == '\n'));
+	text_free(&body);
+	s->line = 0;
+	add_item(s, &t, calls, label);
+}
+
+/* ---- functions ---- */
+
+static void add_function(struct stepper *s, const char *head,
+			 const struct item *item, int n)
+{
+	struct text *t = &s->e->step;
+
+	text_add(t, "%s(sbp_model *m)\n{\n", head);
+	for (int i = 0; i < n; i++)
+		text_add(t, "%s", item[i].text + (i == 0 &&
+						 item[i].text[0] == '\n'));
+	text_add(t, "\treturn SBP_OK;\n}\n\n");
+}
+
+/* The first items that fit in a function. */
+static int fill_function(const struct stepper *s, int at, int *calls)
+{
+	int n = 0;
+
+	*calls = 0;
+	while (at + n < s->items.n &&
+	       (n == 0 || *calls + s->items.at[at + n].calls <= MOST_CALLS))
+		*calls += s->items.at[at + n++].calls;
+	return n;
+}
+
+/* Makes functions of the items, each then an item that calls one. */
+static void cut(struct stepper *s)
+{
+	LIST(struct item) calls = {0};
+
+	for (int at = 0, n; at < s->items.n; at += n) {
+		struct item item = {.calls = 1};
+		const char *name;
+		int count;
+
+		n = fill_function(s, at, &count);
+		item.label = s->items.at[at].label;
+		name = name_unique(s->functions,
+				   arena_text(s->e->arena, "step_%s",
+					      item.label ? item.label
+							 : "part"));
+		add_function(s,
+			     arena_text(s->e->arena,
+					"SBP_CALLS static sbp_status %s", name),
+			     &s->items.at[at], n);
+		item.text = arena_text(s->e->arena, "\tSBP_TRY(%s(m));\n",
+				       name);
+		PUSH(s->e->arena, calls, item);
+	}
+	s->items.n = 0;
+	for (int i = 0; i < calls.n; i++)
+		PUSH(s->e->arena, s->items, calls.at[i]);
+}
+
+static int count_items(const struct stepper *s)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->items.n; i++)
+		n += s->items.at[i].calls;
+	return n;
+}
+
+void emit_step(struct emitter *e, const char *name, bool external)
+{
+	struct stepper s = {.e = e, .functions = name_set_new(e->arena)};
+	struct turns turns = {0};
+
+	collect_calls(&s);
+	find_turns(e->arena, s.calls.at, s.calls.n, &turns);
+	for (int i = 0; i < turns.at.n; i++)
+		if (turns.at.at[i].count > 1)
+			loop_calls(&s, turns.at.at[i]);
+		else
+			single_call(&s, &s.calls.at[turns.at.at[i].at]);
+	while (count_items(&s) > MOST_CALLS)
+		cut(&s);
+	if (s.items.n == 0)
+		PUSH(e->arena, s.items, (struct item){"\t(void)m;\n", 0, NULL});
+	add_function(&s,
+		     arena_text(e->arena, "%ssbp_status %s",
+				external ? "" : "static ", name),
+		     s.items.at, s.items.n);
+	if (s.tables.n > 0) {
+		text_add(&s.tables, "%s", e->step.at);
+		text_free(&e->step);
+		e->step = s.tables;
+	}
+}

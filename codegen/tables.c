@@ -1,0 +1,592 @@
+/*
+ * tables.c: what the runtime reads of a program: placements, pieces, moves,
+ * tensors, data sources.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+
+enum { MOST_NAMES = 64 };	/* offsets by name, of more by number */
+
+struct tables {
+	struct emitter *e;
+	struct text *out;
+	const char **placement;		/* by id: its C name */
+	struct name_set *names;
+	LIST(Name) dists;		/* macros that are defined */
+	LIST(const char *) patterns;	/* their text */
+	struct bytemap known;		/* patterns: index + 1 by text */
+};
+
+/* ---- placements ---- */
+
+static bool consecutive(const struct placement *p)
+{
+	for (int i = 0; i < p->nranks; i++)
+		if (p->rank[i] != p->rank[0] + i)
+			return false;
+	return true;
+}
+
+static void add_ranks(struct tables *t, const struct placement *p,
+		      const char *name)
+{
+	struct text row = {0};
+
+	for (int i = 0; i < p->nranks; i++)
+		text_add(&row, "%s%d", i > 0 ? ", " : "", p->rank[i]);
+	text_add(t->out, "static const int %s_ranks[] = {\n", name);
+	text_statement(t->out, 1, row.at);
+	text_add(t->out, "};\n");
+	text_free(&row);
+}
+
+static void add_placement(struct tables *t, const struct placement *p)
+{
+	const char *given = p->name ? p->name : "placement";
+	const char *name = name_unique(
+		t->names,
+		arena_text(t->e->arena, "on_%s", c_name(t->e->arena, given)));
+	bool run = consecutive(p);
+
+	t->placement[p->id] = name;
+	if (!run)
+		add_ranks(t, p, name);
+	text_add(t->out, "static const sbp_placement %s = {\n\t", name);
+	text_string(t->out, given);
+	text_add(t->out, ", %d, {", p->naxes);
+	for (int i = 0; i < p->naxes; i++)
+		text_add(t->out, "%s%d", i > 0 ? ", " : "", p->extent[i]);
+	if (run)
+		text_add(t->out, "}, NULL, %d,\n};\n\n", p->rank[0]);
+	else
+		text_add(t->out, "}, %s_ranks, 0,\n};\n\n", name);
+}
+
+/* ---- distributions ---- */
+
+static const char *dist_id(struct tables *t, Dist d)
+{
+	struct arena *a = t->e->arena;
+	const char *s = t->placement[d.on->id];
+	bool nested = false;
+
+	for (int i = 0; i < d.on->naxes; i++) {
+		Sbp term = d.t[i];
+
+		if (term.kind == SBP_S)
+			s = arena_text(a, "%s_S%d", s, term.axis);
+		else if (term.kind == SBP_P && term.red != RED_SUM)
+			s = arena_text(a, "%s_P%s", s,
+				       term.red == RED_MAX ? "max" : "min");
+		else
+			s = arena_text(a, "%s_%c", s, "_BSP"[term.kind]);
+		nested = nested || d.order[i] != i;
+	}
+	for (int i = 0; nested && i < d.on->naxes; i++)
+		s = arena_text(a, "%s%s%d", s, i == 0 ? "_by" : "",
+			       d.order[i]);
+	return s;
+}
+
+/* The name of a macro that is D's initializer. */
+static const char *dist_macro(struct tables *t, Dist d, struct text *out)
+{
+	Name name = name_of(dist_id(t, d));
+
+	for (int i = 0; i < t->dists.n; i++)
+		if (t->dists.at[i] == name)
+			return name;
+	PUSH(t->e->arena, t->dists, name);
+	text_add(out, "#define %s {&%s, {", name, t->placement[d.on->id]);
+	for (int i = 0; i < d.on->naxes; i++) {
+		Sbp term = d.t[i];
+		char reduce = "+xn"[term.red];
+
+		text_add(out, "%s{'%c', %d, ", i > 0 ? ", " : "",
+			 "_BSP"[term.kind],
+			 term.kind == SBP_S ? term.axis : 0);
+		if (term.kind == SBP_P)
+			text_add(out, "'%c'}", reduce);
+		else
+			text_add(out, "0}");
+	}
+	text_add(out, "}, {");
+	for (int i = 0; i < d.on->naxes; i++)
+		text_add(out, "%s%d", i > 0 ? ", " : "", d.order[i]);
+	text_add(out, "}}\n");
+	return name;
+}
+
+/* ---- extents ---- */
+
+static void add_extents(struct tables *t)
+{
+	const struct program *p = t->e->p;
+
+	if (p->extents.n == 0)
+		return;
+	text_add(t->out, "/* Pieces that depend on the rank: m->own[]. */\n"
+			 "static const sbp_extent extents[] = {\n");
+	for (int i = 0; i < p->extents.n; i++) {
+		const struct extent *x = p->extents.at[i];
+
+		text_add(t->out, "\t{%lld, &%s, %d, {", (long long)x->n,
+			 t->placement[x->on->id], x->naxes);
+		for (int k = 0; k < x->naxes; k++)
+			text_add(t->out, "%s%d", k > 0 ? ", " : "",
+				 x->axes[k]);
+		text_add(t->out, "}},\n");
+	}
+	text_add(t->out, "};\n\n");
+}
+
+/* ---- offsets ---- */
+
+/* V's offset in each class; by name where NAMED and there is one class. */
+static void add_offset(struct tables *t, const struct value *v, bool named,
+		       struct text *out)
+{
+	struct emitter *e = t->e;
+	const int64_t *at = e->p->local[v->id].at;
+
+	if (e->p->nclasses == 1 && named && at[0] >= 0) {
+		e->named[v->id] = true;
+		text_add(out, "AT_%s", e->name[v->id]);
+		return;
+	}
+	for (int c = 0; c < e->p->nclasses; c++)
+		text_add(out, "%s%lld", c > 0 ? ", " : "", (long long)at[c]);
+}
+
+/* One row of N offsets a value. */
+static void add_offsets(struct tables *t, const char *name,
+			const struct value **v, int n, int each)
+{
+	struct program *p = t->e->p;
+	struct text row = {0};
+
+	text_add(t->out, "/* Offsets%s. */\nstatic const int64_t %s[] = {\n",
+		 p->nclasses > 1 ? ", one for each rank class" : "", name);
+	for (int i = 0; i < n; i++) {
+		add_offset(t, v[i], n <= MOST_NAMES, &row);
+		text_add(&row, ",");
+		if ((i + 1) % each == 0) {
+			text_statement(t->out, 1, row.at);
+			row.n = 0;
+		} else {
+			text_add(&row, " ");
+		}
+	}
+	if (row.n > 0)
+		text_statement(t->out, 1, row.at);
+	text_add(t->out, "};\n\n");
+	text_free(&row);
+}
+
+/* ---- moves ---- */
+
+static const char *dtype_constant(struct arena *a, enum dtype type)
+{
+	char *s = arena_text(a, "SBP_%s", dtype_name(type));
+
+	for (char *c = s; *c != '\0'; c++)
+		if (*c >= 'a' && *c <= 'z')
+			*c = (char)(*c - 'a' + 'A');
+	return s;
+}
+
+static void add_shape(struct text *t, Shape s)
+{
+	text_add(t, "%d, {", s.rank);
+	for (int i = 0; i < s.rank; i++)
+		text_add(t, "%s%lld", i > 0 ? ", " : "", (long long)s.d[i]);
+	text_add(t, "%s}", s.rank == 0 ? "0" : "");
+}
+
+/* What the pattern of N is, in order of its members without the name. */
+static const char *pattern_text(struct tables *t, const struct node *n)
+{
+	Type type = n->in[0]->type;
+	struct text row = {0};
+	const char *copy;
+
+	text_add(&row, "{%s, ", dtype_constant(t->e->arena, type.dtype));
+	add_shape(&row, type.shape);
+	text_add(&row, ", %s, ", dist_macro(t, n->in[0]->dist, t->out));
+	text_add(&row, "%s, ", dist_macro(t, n->out[0]->dist, t->out));
+	copy = arena_text(t->e->arena, "%s", row.at);
+	text_free(&row);
+	return copy;
+}
+
+/* The index of N's pattern among those so far, N's own if it is new. */
+static int add_pattern(struct tables *t, const struct node *n)
+{
+	struct arena *a = t->e->arena;
+	Dist from = n->in[0]->dist, to = n->out[0]->dist;
+	const char *text = pattern_text(t, n), *name;
+	void **slot = bytemap_at(a, &t->known, text, strlen(text));
+	bool receives;
+
+	if (*slot != NULL)
+		return (int)((intptr_t)*slot - 1);
+	receives = move_traffic(n->in[0]->type, from, to).total > 0;
+	name = move_name(a, from, to, receives);
+	PUSH(a, t->patterns, arena_text(a, "%s\"%s\"},", text, name));
+	*slot = (void *)(intptr_t)t->patterns.n;
+	return t->patterns.n - 1;
+}
+
+static void add_patterns(struct tables *t)
+{
+	text_add(t->out, "\nstatic const sbp_pattern patterns[] = {\n");
+	for (int i = 0; i < t->patterns.n; i++)
+		text_statement(t->out, 1, t->patterns.at[i]);
+	text_add(t->out, "};\n\n");
+}
+
+static void add_move(struct tables *t, const struct node *n, int id,
+		     int pattern)
+{
+	struct emitter *e = t->e;
+	struct text row = {0};
+	int nc = e->p->nclasses;
+	const char *value = n->boxing ? n->boxing->value : NULL;
+
+	text_add(&row, "{&patterns[%d], ", pattern);
+	text_string(&row, value ? value : e->name[n->in[0]->id]);
+	text_add(&row, ", %d, %d, moves_at + %d, moves_at + %d},",
+		 place_of(n->boxing ? n->boxing->span : n->span).line, id,
+		 2 * id * nc, (2 * id + 1) * nc);
+	text_statement(t->out, 1, row.at);
+	text_free(&row);
+}
+
+static void add_moves(struct tables *t)
+{
+	struct emitter *e = t->e;
+	const struct graph *g = e->p->g;
+	int n = move_count(e->p), id = 0;
+	const struct value **ends = NEW_N(e->arena, const struct value *,
+					  2 * n + 1);
+	int *pattern = NEW_N(e->arena, int, n + 1);
+
+	if (n == 0)
+		return;
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *node = g->nodes.at[i];
+
+		if (node->op != OP_move)
+			continue;
+		ends[2 * id] = node->in[0];
+		ends[2 * id + 1] = node->out[0];
+		pattern[id++] = add_pattern(t, node);
+	}
+	add_patterns(t);
+	add_offsets(t, "moves_at", ends, 2 * n, 2);
+	text_add(t->out, "%sconst sbp_move %s[] = {\n",
+		 e->p->nclasses > 1 ? "" : "static ", e->moves);
+	id = 0;
+	for (int i = 0; i < g->nodes.n; i++)
+		if (g->nodes.at[i]->op == OP_move) {
+			add_move(t, g->nodes.at[i], id, pattern[id]);
+			id++;
+		}
+	text_add(t->out, "};\n\n");
+}
+
+/* ---- tensors ---- */
+
+/* A row of the table of tensors. */
+struct row {
+	const char *name, *role;
+	const struct value *v;
+	const struct node *n;	/* of init and source, or NULL */
+	Span span;
+};
+struct rows {
+	LIST(struct row) at;
+};
+
+static const char *leaf_role(const struct node *n)
+{
+	switch (n->op) {
+	case OP_input:
+		return "SBP_INPUT";
+	case OP_param:
+		return "SBP_PARAM";
+	case OP_state:
+		return "SBP_STATE";
+	case OP_constant:
+		return "SBP_CONST";
+	default:
+		return NULL;
+	}
+}
+
+static void collect_rows(struct tables *t, struct rows *rows)
+{
+	const struct graph *g = t->e->p->g;
+	struct arena *a = t->e->arena;
+	bool *listed = NEW_N(a, bool, g->values.n + 1);
+
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = g->nodes.at[i];
+		const struct value *v = n->nout > 0 ? n->out[0] : NULL;
+
+		if (leaf_role(n) == NULL)
+			continue;
+		listed[v->id] = true;
+		PUSH(a, rows->at, (struct row){
+			v->name ? v->name : t->e->name[v->id], leaf_role(n),
+			v, n, v->span});
+	}
+	for (int i = 0; i < g->outputs.n; i++) {
+		const struct output *o = &g->outputs.at[i];
+
+		if (o->v->name == o->name)
+			listed[o->v->id] = true;
+		PUSH(a, rows->at, (struct row){o->name, "SBP_OUTPUT", o->v,
+					       NULL, o->span});
+	}
+	for (int i = 0; i < g->values.n; i++) {
+		const struct value *v = g->values.at[i];
+
+		if (v->keep && v->name != NULL && !listed[i] &&
+		    t->e->p->local[i].at != NULL)
+			PUSH(a, rows->at, (struct row){v->name, "SBP_KEPT", v,
+						       NULL, v->span});
+	}
+}
+
+static const char *init_constant(enum init_kind kind)
+{
+	static const char *const names[] = {
+		[INIT_NONE] = "SBP_INIT_NONE",
+		[INIT_CONSTANT] = "SBP_INIT_CONSTANT",
+		[INIT_UNIFORM] = "SBP_INIT_UNIFORM",
+		[INIT_NORMAL] = "SBP_INIT_NORMAL",
+		[INIT_TRUNC_NORMAL] = "SBP_INIT_TRUNC_NORMAL",
+		[INIT_DATA] = "SBP_INIT_DATA",
+	};
+
+	return names[kind];
+}
+
+static void add_init(struct tables *t, const struct row *r, struct text *out)
+{
+	const struct init *init = r->n ? r->n->init : NULL;
+	const char *data = t->e->name[r->v->id];
+
+	if (init == NULL || init->kind == INIT_NONE) {
+		text_add(out, "NO_INIT");
+		return;
+	}
+	text_add(out, "{%s, ", init_constant(init->kind));
+	text_double(out, init->a);
+	text_add(out, ", ");
+	text_double(out, init->b);
+	text_add(out, ", ");
+	text_double(out, init->c);
+	text_add(out, ", ");
+	text_double(out, init->d);
+	if (init->kind != INIT_DATA)
+		text_add(out, ", NULL, NULL}");
+	else if (init->local != NULL)
+		text_add(out, ", NULL, data_%s}", data);
+	else
+		text_add(out, ", data_%s, NULL}", data);
+}
+
+static void add_row(struct tables *t, const struct row *r, int i,
+		    const char *dist)
+{
+	Type type = r->v->type;
+	const struct node *n = r->n;
+	struct text row = {0};
+
+	text_add(&row, "{");
+	text_string(&row, r->name);
+	text_add(&row, ", %s, %s, ", r->role,
+		 dtype_constant(t->e->arena, type.dtype));
+	add_shape(&row, type.shape);
+	text_add(&row, ", %s, tensors_at + %d, ", dist, i * t->e->p->nclasses);
+	add_init(t, r, &row);
+	text_add(&row, ", %d, ", n && n->source ? n->source->id : -1);
+	if (n != NULL && n->source != NULL && n->field != NULL)
+		text_string(&row, n->field);
+	else
+		text_add(&row, "NULL");
+	text_add(&row, ", %d},", place_of(r->span).line);
+	text_statement(t->out, 1, row.at);
+	text_free(&row);
+}
+
+static void add_row_data(struct tables *t, const struct rows *rows)
+{
+	for (int i = 0; i < rows->at.n; i++) {
+		const struct row *r = &rows->at.at[i];
+		const struct init *init = r->n ? r->n->init : NULL;
+
+		if (init != NULL && init->kind == INIT_DATA)
+			emit_data(t->e, r->v, init,
+				  arena_text(t->e->arena, "data_%s",
+					     t->e->name[r->v->id]),
+				  t->out);
+	}
+}
+
+static int add_tensors(struct tables *t)
+{
+	struct rows rows = {0};
+	const struct value **v;
+	const char **dist;
+
+	collect_rows(t, &rows);
+	if (rows.at.n == 0)
+		return 0;
+	v = NEW_N(t->e->arena, const struct value *, rows.at.n);
+	dist = NEW_N(t->e->arena, const char *, rows.at.n);
+	add_row_data(t, &rows);
+	for (int i = 0; i < rows.at.n; i++) {
+		v[i] = rows.at.at[i].v;
+		dist[i] = dist_macro(t, v[i]->dist, t->out);
+	}
+	text_add(t->out, "\n");
+	add_offsets(t, "tensors_at", v, rows.at.n, 4);
+	text_add(t->out,
+		 "#define NO_INIT {SBP_INIT_NONE, 0, 0, 0, 0, NULL, NULL}\n\n"
+		 "/* Name, role, dtype, shape, distribution, offsets, initial "
+		 "value, source, line. */\n"
+		 "static const sbp_tensor tensors[] = {\n");
+	for (int i = 0; i < rows.at.n; i++)
+		add_row(t, &rows.at.at[i], i, dist[i]);
+	text_add(t->out, "};\n\n");
+	return rows.at.n;
+}
+
+/* ---- sources ---- */
+
+static void add_file(struct text *t, const char *file)
+{
+	if (file == NULL)
+		text_add(t, "NULL");
+	else
+		text_string(t, file);
+}
+
+static void add_sources(struct tables *t)
+{
+	const struct graph *g = t->e->p->g;
+
+	if (g->sources.n == 0)
+		return;
+	text_add(t->out, "static const sbp_source sources[] = {\n");
+	for (int i = 0; i < g->sources.n; i++) {
+		const struct data_source *s = g->sources.at[i];
+
+		text_add(t->out, "\t{");
+		text_string(t->out, s->name);
+		text_add(t->out, ", %s, {",
+			 s->kind == DATA_IDX ? "SBP_DATA_IDX" : "SBP_DATA_NPY");
+		add_file(t->out, s->file[0]);
+		text_add(t->out, ", ");
+		add_file(t->out, s->file[1]);
+		text_add(t->out, "}},\n");
+	}
+	text_add(t->out, "};\n\n");
+}
+
+/* ---- the program ---- */
+
+static void add_classes(struct tables *t)
+{
+	const struct program *p = t->e->p;
+	struct text row = {0};
+
+	text_add(t->out, "static const int64_t arena_bytes[] = {");
+	for (int c = 0; c < p->nclasses; c++)
+		text_add(t->out, "%s%lld", c > 0 ? ", " : "",
+			 (long long)p->arena_bytes[c]);
+	text_add(t->out, "};\n\n");
+	if (p->nclasses == 1)
+		return;
+	for (int r = 0; r < p->g->world; r++)
+		text_add(&row, "%s%d", r > 0 ? ", " : "", p->class_of[r]);
+	text_add(t->out, "static const unsigned short class_of[] = {\n");
+	text_statement(t->out, 1, row.at);
+	text_add(t->out, "};\n\n");
+	text_free(&row);
+}
+
+static void add_steps(struct tables *t)
+{
+	const struct program *p = t->e->p;
+	const char *prefix = t->e->prefix;
+
+	for (int c = 1; c < p->nclasses; c++)
+		text_add(t->out, "sbp_status %s_class%d_step(sbp_model *m);\n",
+			 prefix, c);
+	text_add(t->out,
+		 "static sbp_status %s_step(sbp_model *m);\n\n"
+		 "static sbp_status (*const steps[])(sbp_model *m) = {\n"
+		 "\t%s_step,\n",
+		 prefix, prefix);
+	for (int c = 1; c < p->nclasses; c++)
+		text_add(t->out, "\t%s_class%d_step,\n", prefix, c);
+	text_add(t->out, "};\n\n");
+}
+
+static void add_program(struct tables *t, int ntensors)
+{
+	const struct program *p = t->e->p;
+	const struct graph *g = p->g;
+
+	text_add(t->out, "const sbp_program %s_program = {\n"
+			 "\t.abi = SBP_ABI,\n\t.name = ", t->e->prefix);
+	text_string(t->out, g->name);
+	text_add(t->out, ",\n\t.file = ");
+	text_string(t->out, path_base(g->path));
+	text_add(t->out, ",\n\t.plan_hash = UINT64_C(0x%016llx),\n",
+		 (unsigned long long)p->plan_hash);
+	text_add(t->out, "\t.world = %d,\n\t.isa = SBP_ISA,\n"
+			 "\t.nclasses = %d,\n", g->world, p->nclasses);
+	if (p->nclasses > 1)
+		text_add(t->out, "\t.class_of = class_of,\n");
+	text_add(t->out, "\t.arena_bytes = arena_bytes,\n\t.step = steps,\n");
+	if (p->extents.n > 0)
+		text_add(t->out, "\t.nextents = %d,\n\t.extents = extents,\n",
+			 p->extents.n);
+	if (ntensors > 0)
+		text_add(t->out, "\t.ntensors = %d,\n\t.tensors = tensors,\n",
+			 ntensors);
+	if (g->sources.n > 0)
+		text_add(t->out, "\t.nsources = %d,\n\t.sources = sources,\n",
+			 g->sources.n);
+	text_add(t->out, "\t.nmoves = %d,\n", move_count(p));
+	text_add(t->out, "\t.recv_busiest = %lld,\n\t.recv_total = %lld,\n",
+		 (long long)p->recv_busiest, (long long)p->recv_total);
+	text_add(t->out, "\t.kernels = %d,\n\t.collectives = %d,\n};\n",
+		 p->kernels, p->collectives);
+}
+
+void emit_tables(struct emitter *e, struct text *out)
+{
+	const struct graph *g = e->p->g;
+	struct tables t = {.e = e, .out = out};
+	int ntensors;
+
+	t.names = name_set_new(e->arena);
+	t.placement = NEW_N(e->arena, const char *, g->placements.n + 1);
+	for (int i = 0; i < g->placements.n; i++)
+		add_placement(&t, g->placements.at[i]);
+	add_extents(&t);
+	add_moves(&t);
+	ntensors = add_tensors(&t);
+	add_sources(&t);
+	add_classes(&t);
+	add_steps(&t);
+	add_program(&t, ntensors);
+}
