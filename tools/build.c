@@ -1,0 +1,261 @@
+/*
+ * build.c: one compilation: read, passes, emit, compile and link.
+ */
+#include "tools/build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- options ---- */
+
+/* "-D n=8": NAME and VALUE. */
+static bool add_define(struct arena *a, const char *text, struct define *d)
+{
+	const char *equal = strchr(text, '=');
+
+	if (!equal || equal == text)
+		return false;
+	d->name = arena_text(a, "%.*s", (int)(equal - text), text);
+	d->value = equal + 1;
+	return true;
+}
+
+/* Adds the names of "a,b" to the list of kept ones. */
+static void add_keep(struct build *b, const char *names)
+{
+	const char **keep = NEW_N(b->a, const char *,
+				  (size_t)b->front.nkeep + strlen(names) + 1);
+
+	memcpy(keep, b->front.keep,
+	       sizeof *keep * (size_t)b->front.nkeep);
+	b->front.keep = keep;
+	while (*names) {
+		size_t n = strcspn(names, ",");
+
+		if (n)
+			keep[b->front.nkeep++] =
+				arena_text(b->a, "%.*s", (int)n, names);
+		names += n + (names[n] == ',');
+	}
+}
+
+static const char *no_names[1];
+
+enum exit_code build_start(struct build *b, struct arena *a,
+			   const struct options *o)
+{
+	struct define *d = NEW_N(a, struct define, o->given.n + 1);
+	const char **dirs = NEW_N(a, const char *, o->given.n + 1);
+	const char *opt = option_value(o, OPT_optimize);
+
+	*b = (struct build){.a = a, .o = o};
+	b->front.keep = no_names;
+	for (int i = 0; i < o->given.n; i++) {
+		const struct option *g = &o->given.at[i];
+
+		if (g->id == OPT_include)
+			dirs[b->front.ninclude++] = g->value;
+		else if (g->id == OPT_keep)
+			add_keep(b, g->value);
+		else if (g->id == OPT_define &&
+			 !add_define(a, g->value, &d[b->front.ndefines++]))
+			return usage_error(o->tool,
+					   "-D wants NAME=EXPR, not '%s'",
+					   g->value);
+	}
+	if (opt && (opt[0] < '0' || opt[0] > '3' || opt[1]))
+		return usage_error(o->tool, "-O wants 0, 1, 2 or 3, not '%s'",
+				   opt);
+	b->front.defines = d;
+	b->front.include = dirs;
+	b->front.model = option_value(o, OPT_model);
+	b->front.prelude = prefix_path("lib/sbpc/prelude.sbp");
+	return DONE;
+}
+
+/* ---- stations ---- */
+
+static bool ends_in(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+
+	return n > k && !strcmp(s + n - k, end);
+}
+
+/* A graph that a dump wrote. */
+static enum exit_code read_graph(struct build *b, const char *path)
+{
+	const struct source *s = source_read(path);
+
+	if (!s)
+		return usage_error(b->o->tool, "cannot read '%s': %s", path,
+				   strerror(errno));
+	b->g = graph_read(b->a, s);
+	return b->g ? DONE : ERRORS;
+}
+
+enum exit_code build_read(struct build *b, const char *path, const char *keep)
+{
+	if (keep)
+		add_keep(b, keep);
+	if (ends_in(path, ".ir"))
+		return read_graph(b, path);
+	switch (front_compile(b->a, path, &b->front, &b->files, &b->g)) {
+	case FRONT_OK:
+		return DONE;
+	case FRONT_ERRORS:
+		return ERRORS;
+	case FRONT_USAGE:
+		break;
+	}
+	return USAGE;
+}
+
+static enum exit_code check_passes(const struct options *o,
+				   const struct pass_options *p)
+{
+	const char *named[] = {p->dump_before, p->dump_after, p->diff,
+			       p->stop_after};
+	int n = sizeof named / sizeof *named;
+
+	for (int i = 0; i < n; i++)
+		if (named[i] && !pass_exists(named[i]))
+			return usage_error(o->tool,
+					   "no pass '%s'; see --list-passes",
+					   named[i]);
+	return DONE;
+}
+
+static bool open_explain(struct build *b)
+{
+	const char *path = option_value(b->o, OPT_explain);
+
+	if (!path)
+		return true;
+	b->p.explain = *path ? fopen(path, "w") : stdout;
+	if (!b->p.explain)
+		usage_error(b->o->tool, "cannot write '%s': %s", path,
+			    strerror(errno));
+	return b->p.explain;
+}
+
+enum exit_code build_passes(struct build *b, bool *stopped)
+{
+	const struct options *o = b->o;
+	struct pass_options p = {
+		.dump_before = option_value(o, OPT_dump_before),
+		.dump_after = option_value(o, OPT_dump_after),
+		.diff = option_value(o, OPT_diff_pass),
+		.stop_after = option_value(o, OPT_stop_after),
+		.only = option_value(o, OPT_passes),
+		.time = option_given(o, OPT_time_passes),
+		.stats = option_given(o, OPT_stats),
+		.out = stdout,
+	};
+	bool good;
+
+	if (check_passes(o, &p))
+		return USAGE;
+	b->p.arena = b->a;
+	b->p.g = b->g;
+	if (!open_explain(b))
+		return USAGE;
+	good = passes_run(&b->p, &p, stopped);
+	if (b->p.explain && b->p.explain != stdout && fclose(b->p.explain))
+		return usage_error(o->tool, "cannot write '%s': %s",
+				   option_value(o, OPT_explain),
+				   strerror(errno));
+	return good && !diag_errors() ? DONE : ERRORS;
+}
+
+enum exit_code build_emit(struct build *b, const char *base)
+{
+	emit_program(&b->p, base, &b->emitted);
+	return diag_errors() ? ERRORS : DONE;
+}
+
+/* ---- compiling ---- */
+
+/* The file with main(), as it is emitted for all ranks, for RANK alone. */
+static const char *main_for(struct build *b, const char *text, int rank)
+{
+	const char *all = "_program, -1,", *at = strstr(text, all);
+
+	if (rank < 0)
+		return text;
+	if (!at)
+		bug("no rank in the emitted main");
+	return arena_text(b->a, "%.*s_program, %d,%s", (int)(at - text), text,
+			  rank, at + strlen(all));
+}
+
+static void fill_job(struct build *b, const char *base, int rank,
+		     bool with_main, struct compile_job *job)
+{
+	int n = b->emitted.at.n;
+	const char **name = NEW_N(b->a, const char *, n);
+	const char **text = NEW_N(b->a, const char *, n);
+	const char *arch = option_value(b->o, OPT_arch);
+	const char *opt = option_value(b->o, OPT_optimize);
+
+	for (int i = 0; i < n; i++) {
+		const struct emitted *e = &b->emitted.at.at[i];
+		bool main = !strcmp(e->suffix, "_main.c");
+
+		if (main && !with_main)
+			continue;
+		name[job->n] = arena_text(b->a, "%s%s", base, e->suffix);
+		text[job->n++] =
+			main ? main_for(b, e->text.at, rank) : e->text.at;
+	}
+	job->name = name;
+	job->text = text;
+	job->include_dir = prefix_path("include/sbpc");
+	job->arch = arch ? arch : "native";
+	job->opt = opt ? *opt - '0' : 2;
+}
+
+static enum exit_code finish(struct build *b, bool good, char *error)
+{
+	if (good)
+		return DONE;
+	usage_error(b->o->tool, "%s", error ? error : "cannot compile");
+	free(error);
+	return USAGE;
+}
+
+static bool compile(struct build *b, const struct compile_job *job,
+		    bool object, const char *path, char **error)
+{
+	const char *cc = option_value(b->o, OPT_cc);
+
+	if (cc)
+		return compile_with_cc(cc, job, object, path, error);
+	if (object)
+		return compile_object(job, path, error);
+	return compile_executable(job, path, error);
+}
+
+enum exit_code build_executable(struct build *b, const char *base, int rank,
+				const char *path)
+{
+	struct compile_job job = {0};
+	const char *runtime = prefix_path("lib/sbpc/libsbp.a");
+	char *error = NULL;
+
+	fill_job(b, base, rank, true, &job);
+	job.libraries = &runtime;
+	job.nlibraries = 1;
+	return finish(b, compile(b, &job, false, path, &error), error);
+}
+
+enum exit_code build_object(struct build *b, const char *base,
+			    const char *path)
+{
+	struct compile_job job = {0};
+	char *error = NULL;
+
+	fill_job(b, base, -1, false, &job);
+	return finish(b, compile(b, &job, true, path, &error), error);
+}

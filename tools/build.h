@@ -1,0 +1,64 @@
+/*
+ * build.h: one compilation, as sbpc and sbprun both do it; and files that
+ * are written together.
+ */
+#ifndef SBPC_BUILD_H
+#define SBPC_BUILD_H
+
+#include "codegen/codegen.h"
+#include "frontend/frontend.h"
+#include "tools/options.h"
+
+/* ---- build.c ---- */
+
+enum exit_code { DONE = 0, ERRORS = 1, USAGE = 2 };
+
+struct build {
+	struct arena *a;
+	const struct options *o;
+	struct front_options front;
+	struct front_files files;	/* that were read */
+	struct graph *g;
+	struct program p;
+	struct emitted_files emitted;
+};
+
+/* Checks the options that both tools have. */
+enum exit_code build_start(struct build *b, struct arena *a,
+			   const struct options *o);
+/* Reads PATH; KEEP are more names to keep, or NULL. */
+enum exit_code build_read(struct build *b, const char *path,
+			  const char *keep);
+/* Runs the passes; *stopped when an option ended them early. */
+enum exit_code build_passes(struct build *b, bool *stopped);
+/* Prints C. BASE begins the names of the files, as they include each other. */
+enum exit_code build_emit(struct build *b, const char *base);
+/* Compiles what was emitted: to an executable for all ranks (RANK -1) or for
+ * one; or to an object without main. */
+enum exit_code build_executable(struct build *b, const char *base, int rank,
+				const char *path);
+enum exit_code build_object(struct build *b, const char *base,
+			    const char *path);
+
+/* ---- archive.c ---- */
+
+/* Writes a static library of OBJECT and the members of the runtime's. */
+bool archive_write(const char *path, const char *object, const char *runtime,
+		   char **error);
+
+/* ---- output.c: files that appear together, or not at all ---- */
+
+struct outputs {
+	struct arena *a;
+	LIST(char *) path;
+	LIST(char *) temporary;
+};
+/* A temporary name for PATH, in its directory. */
+const char *outputs_add(struct outputs *o, const char *path);
+/* The same, with its text. False after an error, which is reported. */
+bool outputs_text(struct outputs *o, const char *path, const char *text,
+		  size_t n);
+bool outputs_commit(struct outputs *o);
+void outputs_abort(struct outputs *o);
+
+#endif

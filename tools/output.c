@@ -1,0 +1,57 @@
+/*
+ * output.c: every file is written under a temporary name beside its own; when
+ * all are complete they are renamed.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/build.h"
+
+static bool failed(const char *path)
+{
+	usage_error(SBPC, "cannot write '%s': %s", path, strerror(errno));
+	return false;
+}
+
+const char *outputs_add(struct outputs *o, const char *path)
+{
+	char *temporary = arena_text(o->a, "%s.%d.tmp", path, (int)getpid());
+
+	PUSH(o->a, o->path, arena_text(o->a, "%s", path));
+	PUSH(o->a, o->temporary, temporary);
+	return temporary;
+}
+
+bool outputs_text(struct outputs *o, const char *path, const char *text,
+		  size_t n)
+{
+	FILE *f = fopen(outputs_add(o, path), "wb");
+	bool good;
+
+	if (!f)
+		return failed(path);
+	good = fwrite(text, 1, n, f) == n;
+	if (fclose(f) || !good)
+		return failed(path);
+	return true;
+}
+
+bool outputs_commit(struct outputs *o)
+{
+	for (int i = 0; i < o->path.n; i++) {
+		if (rename(o->temporary.at[i], o->path.at[i])) {
+			failed(o->path.at[i]);
+			outputs_abort(o);
+			return false;
+		}
+	}
+	return true;
+}
+
+void outputs_abort(struct outputs *o)
+{
+	for (int i = 0; i < o->temporary.n; i++)
+		unlink(o->temporary.at[i]);
+}

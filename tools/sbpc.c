@@ -1,0 +1,386 @@
+/*
+ * sbpc.c: the compiler's main: what is asked for, from which file, to where.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/build.h"
+
+enum kind {
+	EXECUTABLE, C, CUDA, OBJECT, LIBRARY, HEADER, IR, PLAN, PLAN_JSON, DOT,
+	NKINDS
+};
+static const char *const kind_names[NKINDS] = {
+	"executable", "c", "cuda", "obj", "lib", "header", "ir", "plan",
+	"plan-json", "dot",
+};
+
+struct job {
+	struct options o;
+	struct build b;
+	struct outputs outputs;
+	const char *path;	/* the model's file */
+	const char *out;	/* -o, or made from PATH */
+	const char *base;	/* the last part of OUT */
+	enum kind kind;
+	bool to_stdout;
+};
+
+/* ---- the command line ---- */
+
+static bool read_kind(struct job *j)
+{
+	const char *text = option_value(&j->o, OPT_emit);
+
+	if (!text)
+		return true;
+	for (int i = C; i < NKINDS; i++) {
+		if (!strcmp(text, kind_names[i])) {
+			j->kind = (enum kind)i;
+			return true;
+		}
+	}
+	usage_error(SBPC,
+		    "--emit wants c, cuda, obj, lib, header, ir, plan, "
+		    "plan-json or dot, not '%s'",
+		    text);
+	return false;
+}
+
+/* PATH without the ending. */
+static const char *strip(struct arena *a, const char *path, const char *end)
+{
+	size_t n = strlen(path), k = strlen(end);
+
+	if (n <= k || strcmp(path + n - k, end) || path[n - k - 1] == '/')
+		return path;
+	return arena_text(a, "%.*s", (int)(n - k), path);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* OUT begins the names of what is written; "-o m.c" means the same as "-o m"
+ * where several files come out. */
+static void name_output(struct job *j, struct arena *a)
+{
+	const char *out = option_value(&j->o, OPT_output);
+
+	j->to_stdout = !out && j->kind != EXECUTABLE && j->kind != OBJECT &&
+		       j->kind != LIBRARY;
+	if (!out) {
+		out = strip(a, last_part(j->path), ".sbp");
+		out = strip(a, out, ".ir");
+		if (!strcmp(out, j->path))
+			out = arena_text(a, "%s.out", out);
+	}
+	if (j->kind == C)
+		out = strip(a, out, ".c");
+	if (j->kind == CUDA)
+		out = strip(a, out, ".cu");
+	j->out = out;
+	j->base = strip(a, strip(a, last_part(out), ".h"), ".o");
+}
+
+/* ---- what comes out ---- */
+
+static bool write_text(struct job *j, const char *path, const struct text *t)
+{
+	const char *at = t->at ? t->at : "";
+
+	if (!j->to_stdout)
+		return outputs_text(&j->outputs, path, at, t->n);
+	return fwrite(at, 1, t->n, stdout) == t->n;
+}
+
+static enum exit_code write_sources(struct job *j)
+{
+	const struct emitted_files *e = &j->b.emitted;
+
+	for (int i = 0; i < e->at.n; i++) {
+		const struct emitted *f = &e->at.at[i];
+		char *path = arena_text(j->b.a, "%s%s", j->out, f->suffix);
+
+		if (j->to_stdout)
+			printf("%s/* ---- %s%s ---- */\n\n", i ? "\n" : "",
+			       j->base, f->suffix);
+		if (!write_text(j, path, &f->text))
+			return USAGE;
+	}
+	return DONE;
+}
+
+static enum exit_code write_executables(struct job *j)
+{
+	if (!option_given(&j->o, OPT_per_rank))
+		return build_executable(&j->b, j->base, -1,
+					outputs_add(&j->outputs, j->out));
+	for (int rank = 0; rank < j->b.g->world; rank++) {
+		char *path = arena_text(j->b.a, "%s%d", j->out, rank);
+		enum exit_code code =
+			build_executable(&j->b, j->base, rank,
+					 outputs_add(&j->outputs, path));
+
+		if (code)
+			return code;
+	}
+	return DONE;
+}
+
+static enum exit_code write_library(struct job *j)
+{
+	char *error = NULL, *runtime = prefix_path("lib/sbpc/libsbp.a");
+	char *object = arena_text(j->b.a, "%s.o", outputs_add(&j->outputs,
+							      j->out));
+	const char *path = j->outputs.temporary.at[j->outputs.path.n - 1];
+	enum exit_code code = build_object(&j->b, j->base, object);
+
+	if (!code && !archive_write(path, object, runtime, &error))
+		code = (enum exit_code)usage_error(SBPC, "%s", error);
+	remove(object);
+	free(runtime);
+	return code;
+}
+
+/* plan.c prints to a FILE. */
+static enum exit_code write_plan(struct job *j)
+{
+	struct text t = {0};
+	FILE *f = open_memstream(&t.at, &t.n);
+
+	if (!f)
+		bug("out of memory");
+	if (j->kind == PLAN)
+		plan_print(&j->b.p, f);
+	else
+		plan_print_json(&j->b.p, f);
+	fclose(f);
+	return write_text(j, j->out, &t) ? DONE : USAGE;
+}
+
+static enum exit_code write_kind(struct job *j)
+{
+	struct text t = {0};
+
+	switch (j->kind) {
+	case EXECUTABLE:
+		return write_executables(j);
+	case C:
+	case CUDA:
+		return write_sources(j);
+	case OBJECT:
+		return build_object(&j->b, j->base,
+				    outputs_add(&j->outputs, j->out));
+	case LIBRARY:
+		return write_library(j);
+	case PLAN:
+	case PLAN_JSON:
+		return write_plan(j);
+	case HEADER:
+		emit_header(&j->b.p, j->base, &t);
+		break;
+	case DOT:
+		emit_dot(&j->b.p, &t);
+		break;
+	case IR:
+	case NKINDS:
+		graph_print(j->b.g, &t);
+		break;
+	}
+	return write_text(j, j->out, &t) ? DONE : USAGE;
+}
+
+/* ---- the depfile ---- */
+
+static void add_path(struct text *t, const char *path)
+{
+	text_add(t, " \\\n  ");
+	for (; *path; path++) {
+		if (*path == ' ' || *path == '#')
+			text_add(t, "\\");
+		text_add(t, *path == '$' ? "$$" : "%c", *path);
+	}
+}
+
+static bool write_depfile(struct job *j)
+{
+	const char *target = option_value(&j->o, OPT_depend_target);
+	const char *path = option_value(&j->o, OPT_depend_file);
+	struct text t = {0};
+	bool good;
+
+	if (!path && !option_given(&j->o, OPT_depend))
+		return true;
+	text_add(&t, "%s:", target ? target : j->out);
+	for (int i = 0; i < source_count(); i++)
+		add_path(&t, source_nth(i)->path);
+	for (int i = 0; i < j->b.files.at.n; i++)
+		add_path(&t, j->b.files.at.at[i]);
+	text_add(&t, "\n");
+	if (!path)
+		path = arena_text(j->b.a, "%s.d", j->out);
+	good = outputs_text(&j->outputs, path, t.at, t.n);
+	text_free(&t);
+	return good;
+}
+
+/* ---- the stations ---- */
+
+/* "3 add: S(0), B -> S(0)": a line for each node and signature. */
+static void list_signatures(struct job *j)
+{
+	const struct graph *g = j->b.g;
+
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = g->nodes.at[i];
+		struct sigs s = op_signatures(j->b.a, n);
+
+		for (int k = 0; k < s.n; k++) {
+			printf("%d %s:", n->id, op_info(n->op)->name);
+			for (int t = 0; t < n->nin; t++)
+				printf("%s %s", t ? "," : "",
+				       sbp_text(s.at[k].in[t]));
+			printf(" ->");
+			for (int t = 0; t < n->nout; t++)
+				printf("%s %s", t ? "," : "",
+				       sbp_text(s.at[k].out[t]));
+			printf("\n");
+		}
+	}
+}
+
+static bool on_device(const struct graph *g, enum device d)
+{
+	for (int i = 0; i < g->placements.n; i++)
+		if (g->placements.at[i]->device != d)
+			return false;
+	return true;
+}
+
+/* C is for cpu, CUDA for cuda. */
+static enum exit_code check_device(const struct job *j)
+{
+	bool cuda = j->kind == CUDA;
+	bool compiles = j->kind == EXECUTABLE || j->kind == OBJECT ||
+			j->kind == LIBRARY || j->kind == C || cuda;
+
+	if (!compiles || on_device(j->b.g, cuda ? DEV_CUDA : DEV_CPU))
+		return DONE;
+	if (cuda)
+		return (enum exit_code)usage_error(
+			SBPC, "--emit=cuda: model '%s' is on cpu; "
+			      "its placements would have to be cuda[...]",
+			j->b.g->name);
+	return (enum exit_code)usage_error(
+		SBPC, "model '%s' is on cuda: use --emit=cuda, and compile "
+		      "that with nvcc",
+		j->b.g->name);
+}
+
+/* Everything before the passes. *done: nothing is left to do. */
+static enum exit_code read_model(struct job *j, bool *done)
+{
+	const char *dump = option_value(&j->o, OPT_dump_after);
+	struct text t = {0};
+	enum exit_code code;
+
+	*done = true;
+	if (dump && !strcmp(dump, "parse")) {
+		switch (front_print_tree(j->b.a, j->path, &t)) {
+		case FRONT_OK:
+			fwrite(t.at, 1, t.n, stdout);
+			return DONE;
+		case FRONT_ERRORS:
+			return ERRORS;
+		case FRONT_USAGE:
+			return USAGE;
+		}
+	}
+	code = build_read(&j->b, j->path, NULL);
+	if (code)
+		return code;
+	*done = option_given(&j->o, OPT_list_signatures);
+	if (*done)
+		list_signatures(j);
+	return check_device(j);
+}
+
+static enum exit_code compile(struct job *j)
+{
+	bool done = false;
+	enum exit_code code = read_model(j, &done);
+
+	if (code || done)
+		return code;
+	if (j->kind != IR) {
+		code = build_passes(&j->b, &done);
+		if (code || done)
+			return code;
+	}
+	if (j->kind <= LIBRARY)
+		code = build_emit(&j->b, j->base);
+	if (!code)
+		code = write_kind(j);
+	if (!code && !write_depfile(j))
+		code = USAGE;
+	return code;
+}
+
+static enum exit_code run(struct job *j, struct arena *a)
+{
+	enum exit_code code;
+
+	if (j->o.words.n != 1)
+		return (enum exit_code)usage_error(
+			SBPC, j->o.words.n ? "one model file a run, not %d" :
+					     "which model file? see --help",
+			j->o.words.n);
+	j->path = j->o.words.at[0];
+	j->outputs.a = a;
+	code = build_start(&j->b, a, &j->o);
+	if (code || !read_kind(j))
+		return USAGE;
+	name_output(j, a);
+	code = compile(j);
+	if (code)
+		outputs_abort(&j->outputs);
+	else if (!outputs_commit(&j->outputs))
+		code = USAGE;
+	return code;
+}
+
+/* Options that need no model. */
+static bool answers(const struct options *o)
+{
+	if (option_given(o, OPT_help) || option_given(o, OPT_help_dev))
+		options_help(SBPC, option_given(o, OPT_help_dev), stdout);
+	else if (option_given(o, OPT_version))
+		printf("sbpc %s\n", SBPC_VERSION);
+	else if (option_given(o, OPT_list_passes))
+		passes_list(stdout);
+	else if (option_given(o, OPT_include_dir))
+		printf("%s\n", prefix_path("include/sbpc"));
+	else
+		return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct arena *a = arena_new();
+	struct job j = {0};
+	enum exit_code code = DONE;
+
+	if (!options_read(a, SBPC, argc, argv, &j.o))
+		code = USAGE;
+	else if (!answers(&j.o))
+		code = run(&j, a);
+	if (fflush(stdout) || ferror(stdout))
+		code = code ? code : USAGE;
+	arena_free(a);
+	return (int)code;
+}
