@@ -207,6 +207,7 @@ static void loop(struct job *j, struct pollfd *p)
 
 	while (j->running || !idle) {
 		int n = add_poll(p, 0, j->signals);
+		bool ran = j->running > 0;
 
 		for (int i = 0; i < j->started; i++) {
 			n = add_poll(p, n, j->rank[i].out.from);
@@ -214,7 +215,7 @@ static void loop(struct job *j, struct pollfd *p)
 		}
 		if (poll(p, (nfds_t)n, wait_ms(j)) < 0)
 			continue;
-		idle = move_lines(j, p + 1, n - 1);
+		idle = move_lines(j, p + 1, n - 1) && !ran;
 		read_signals(j);
 		check_deadline(j);
 	}

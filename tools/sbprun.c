@@ -130,13 +130,13 @@ static enum exit_code link_to(struct build *b, const char *base, int to)
 	return code;
 }
 
-struct request {
+struct model_job {
 	struct arena *a;
 	const struct options *o;
 	int n;			/* -n, or 0 */
 };
 
-static enum exit_code compile(const struct request *r, int program, int *world)
+static enum exit_code compile(const struct model_job *r, int program, int *world)
 {
 	const char *path = r->o->words.at[0];
 	const char *base = base_of(r->a, path);
@@ -162,7 +162,7 @@ static enum exit_code compile(const struct request *r, int program, int *world)
 }
 
 /* In a child. Sets *program and *world. */
-static int compile_model(const struct request *r, int *program, int *world)
+static int compile_model(const struct model_job *r, int *program, int *world)
 {
 	int channel[2], status = 0, w = 0;
 	pid_t pid;
@@ -200,7 +200,7 @@ static bool is_model(const char *path)
 static int run(struct arena *a, const struct options *o)
 {
 	struct launch l = {.program = -1};
-	struct request r = {.a = a, .o = o};
+	struct model_job r = {.a = a, .o = o};
 	int code = read_options(o, &l), world = 1;
 	char **argv = NEW_N(a, char *, o->words.n + 1);
 
