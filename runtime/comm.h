@@ -88,7 +88,8 @@ sbp_status shm_open_ranks(struct comm *c, const struct env *env,
 			  uint64_t plan_hash, int64_t bytes, sbp_message *e);
 /* The same for ranks that are threads of this process. */
 sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
-		      uint64_t plan_hash, int64_t bytes, sbp_message *e);
+		      uint64_t plan_hash, int64_t bytes, int world,
+		      sbp_message *e);
 /* Unmaps everything; the flags must no longer be needed. */
 void shm_close_ranks(struct comm *c);
 

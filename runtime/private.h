@@ -12,7 +12,10 @@
 /* Writes a message; returns STATUS. */
 sbp_status message_set(sbp_message *e, sbp_status status, const char *format,
 		       ...) __attribute__((format(printf, 3, 4)));
-/* Makes E the model's last error and tells the peers. Returns STATUS. */
+/* Makes E the last error of a model that can go on. Returns STATUS. */
+sbp_status model_refuse(sbp_model *m, sbp_status status,
+			const sbp_message *e);
+/* The same for a model that cannot, and tells the peers. */
 sbp_status model_fail(sbp_model *m, sbp_status status, const sbp_message *e);
 /* The same with a step, an operator and a line before it. */
 sbp_status model_fail_at(sbp_model *m, int line, const char *op,
@@ -29,6 +32,8 @@ struct env {
 };
 /* Reads who this process is, for a program of WORLD ranks. */
 sbp_status env_read(struct env *env, int world, sbp_message *e);
+/* For ranks that are threads: the time limit alone. */
+sbp_status env_group(struct env *env, sbp_message *e);
 /* OMP_NUM_THREADS, or the cores that fall to one of LOCAL ranks. */
 sbp_status env_threads(int local, int *threads, sbp_message *e);
 
@@ -96,6 +101,9 @@ struct exchange {
 	int64_t recv_bytes;
 	struct exchange *next;
 };
+/* The copy of BOX from a dense PIECE that has it to a dense TARGET. */
+void cell_init(struct cell *c, const sbp_box *piece, const sbp_box *target,
+	       const sbp_box *box);
 /* NULL when out of memory. */
 struct exchange *exchange_new(const sbp_pattern *how, int me);
 void exchange_free(struct exchange *x);

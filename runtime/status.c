@@ -19,6 +19,14 @@ sbp_status message_set(sbp_message *e, sbp_status status, const char *format,
 	return status;
 }
 
+sbp_status model_refuse(sbp_model *m, sbp_status status,
+			const sbp_message *e)
+{
+	if (!atomic_load(&m->private_->failed))
+		m->private_->error = *e;
+	return status;
+}
+
 /* Kernels may fail on several threads at once: one of them writes. */
 sbp_status model_fail(sbp_model *m, sbp_status status, const sbp_message *e)
 {

@@ -1,0 +1,223 @@
+/*
+ * comm.c: flags between ranks. A waiting rank spins a little, then sleeps on
+ * a futex; while it sleeps it looks now and then whether its peers still live.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/private.h"
+
+enum {
+	SPINS = 2000,		/* about 50 us */
+	YIELDS = 8,		/* when crowded, instead */
+	NAP_MS = 10,		/* between looks at the peers */
+};
+
+double comm_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int comm_cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) != 0)
+		return (int)sysconf(_SC_NPROCESSORS_ONLN);
+	return CPU_COUNT(&set);
+}
+
+static void pause_cpu(void)
+{
+#if defined __x86_64__
+	__builtin_ia32_pause();
+#elif defined __aarch64__
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Not FUTEX_PRIVATE: the word may be shared by processes. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+	struct timespec nap = {0, NAP_MS * 1000000};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, seen, &nap, NULL, 0);
+}
+
+static void wake_sleepers(struct control *own)
+{
+	if (atomic_load(&own->sleepers) == 0)
+		return;
+	atomic_fetch_add(&own->wake, 1);
+	syscall(SYS_futex, &own->wake, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
+{
+	struct control *own = c->control[c->rank];
+
+	atomic_store(&own->flag[lane][flag].at, n);
+	wake_sleepers(own);
+}
+
+static void stand(struct comm *c, enum standing s)
+{
+	struct control *own = c->control[c->rank];
+
+	atomic_store(&own->standing, s);
+	wake_sleepers(own);
+}
+
+void comm_fail(struct comm *c, const char *why)
+{
+	struct control *own = c->control[c->rank];
+
+	strncpy(own->why, why, sizeof own->why - 1);
+	stand(c, STANDING_FAILED);
+}
+
+void comm_end(struct comm *c)
+{
+	if (atomic_load(&c->control[c->rank]->standing) == STANDING_RUNS)
+		stand(c, STANDING_CLOSED);
+}
+
+static bool has_died(const struct comm *c, int rank)
+{
+	struct pollfd p = {.fd = c->pidfd ? c->pidfd[rank] : -1,
+			   .events = POLLIN};
+
+	return p.fd >= 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
+}
+
+/* Why waiting for PEER is in vain: a rank that died comes first, then one
+ * that failed. A rank that closed may still be needed only by name. */
+static sbp_status look_at_peers(const struct comm *c, int peer,
+				sbp_message *e)
+{
+	for (int r = 0; r < c->world; r++) {
+		uint32_t s = atomic_load(&c->control[r]->standing);
+
+		if (r != c->rank && s == STANDING_RUNS && has_died(c, r))
+			return message_set(e, SBP_FAILED,
+					   "rank %d has died", r);
+	}
+	for (int r = 0; r < c->world; r++)
+		if (r != c->rank && atomic_load(&c->control[r]->standing) ==
+					    STANDING_FAILED)
+			return message_set(e, SBP_FAILED,
+					   "rank %d has failed", r);
+	if (atomic_load(&c->control[peer]->standing) == STANDING_CLOSED)
+		return message_set(e, SBP_FAILED,
+				   "rank %d has ended before", peer);
+	return SBP_OK;
+}
+
+static bool has_posted(_Atomic uint64_t *at, uint64_t n)
+{
+	return atomic_load_explicit(at, memory_order_acquire) >= n;
+}
+
+static bool spin(const struct comm *c, _Atomic uint64_t *at, uint64_t n)
+{
+	for (int i = c->crowded ? YIELDS : SPINS; i > 0; i--) {
+		if (has_posted(at, n))
+			return true;
+		if (c->crowded)
+			sched_yield();
+		else
+			pause_cpu();
+	}
+	return has_posted(at, n);
+}
+
+/* A poster that sees no sleeper has posted before the look at AT. */
+static void nap(struct control *peer, _Atomic uint64_t *at, uint64_t n)
+{
+	uint32_t seen;
+
+	atomic_fetch_add(&peer->sleepers, 1);
+	seen = atomic_load(&peer->wake);
+	if (atomic_load(at) < n &&
+	    atomic_load(&peer->standing) == STANDING_RUNS)
+		futex_wait(&peer->wake, seen);
+	atomic_fetch_sub(&peer->sleepers, 1);
+}
+
+sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
+		     uint64_t n, sbp_message *e)
+{
+	_Atomic uint64_t *at = &c->control[peer]->flag[lane][flag].at;
+	double end;
+
+	if (has_posted(at, n) || spin(c, at, n))
+		return SBP_OK;
+	end = comm_seconds() + c->timeout;
+	for (;;) {
+		sbp_status status;
+
+		nap(c->control[peer], at, n);
+		if (has_posted(at, n))
+			return SBP_OK;
+		status = look_at_peers(c, peer, e);
+		/* It may have posted just before it ended. */
+		if (status != SBP_OK)
+			return has_posted(at, n) ? SBP_OK : status;
+		if (comm_seconds() > end)
+			return message_set(e, SBP_FAILED,
+					   "rank %d has not answered within "
+					   "%g s (SBP_TIMEOUT)",
+					   peer, c->timeout);
+	}
+}
+
+sbp_status comm_barrier(struct comm *c, sbp_message *e)
+{
+	uint64_t n = ++c->host;
+
+	comm_post(c, LANE_HOST, FLAG_READY, n);
+	for (int r = 0; r < c->world; r++)
+		if (r != c->rank)
+			SBP_TRY(comm_wait(c, r, LANE_HOST, FLAG_READY, n, e));
+	return SBP_OK;
+}
+
+/* What ranks give is read between two barriers. */
+sbp_status comm_vote(struct comm *c, sbp_status mine, int *worst,
+		     sbp_status *status, sbp_message *e)
+{
+	c->control[c->rank]->verdict = mine;
+	*worst = -1;
+	*status = SBP_OK;
+	SBP_TRY(comm_barrier(c, e));
+	for (int r = c->world - 1; r >= 0; r--)
+		if (c->control[r]->verdict != SBP_OK) {
+			*worst = r;
+			*status = (sbp_status)c->control[r]->verdict;
+		}
+	return comm_barrier(c, e);
+}
+
+sbp_status comm_greatest(struct comm *c, int n, int64_t *number,
+			 sbp_message *e)
+{
+	memcpy(c->control[c->rank]->number, number, (size_t)n * sizeof *number);
+	SBP_TRY(comm_barrier(c, e));
+	for (int r = 0; r < c->world; r++)
+		for (int i = 0; i < n; i++) {
+			int64_t other = c->control[r]->number[i];
+
+			number[i] = other > number[i] ? other : number[i];
+		}
+	return comm_barrier(c, e);
+}

@@ -1,0 +1,381 @@
+/*
+ * comm_shm.c: ranks of one host. A rank's memory is one memfd, its control
+ * block and then its arena; peers map it by way of /proc/PID/fd, so nothing
+ * has a name in /dev/shm and nothing is left behind. Ranks that are threads
+ * share plain memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/private.h"
+
+static const uint64_t magic = 0x31304d4853504253;	/* "SBPSHM01" */
+enum { BIG = 64 << 20 };	/* from here on available memory is checked */
+
+/* ---- this rank's memory ---- */
+
+static sbp_status too_little(int64_t bytes, sbp_message *e)
+{
+	return message_set(e, SBP_FAILED,
+			   "too little memory: this rank's arena takes "
+			   "%lld bytes (%.1f MiB)",
+			   (long long)bytes, (double)bytes / (1 << 20));
+}
+
+/* What /proc/meminfo says is available, or -1. */
+static int64_t memory_available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	long long kib = -1;
+	char line[128];
+
+	while (f && kib < 0 && fgets(line, sizeof line, f))
+		if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
+			kib = -1;
+	if (f)
+		fclose(f);
+	return kib < 0 ? -1 : kib * 1024;
+}
+
+static sbp_status check_available(int64_t bytes, sbp_message *e)
+{
+	int64_t there = bytes < BIG ? -1 : memory_available();
+
+	if (there < 0 || bytes <= there)
+		return SBP_OK;
+	return message_set(e, SBP_FAILED,
+			   "too little memory: this rank's arena takes "
+			   "%.1f MiB, and %.1f MiB are available",
+			   (double)bytes / (1 << 20),
+			   (double)there / (1 << 20));
+}
+
+static void *map_shared(int fd, int64_t bytes)
+{
+	void *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+			MAP_SHARED, fd, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void set_memory(struct comm *c, int rank, unsigned char *at,
+		       int64_t bytes)
+{
+	c->control[rank] = (struct control *)at;
+	c->arena[rank] = at + CONTROL_BYTES;
+	c->arena_bytes[rank] = bytes;
+}
+
+/* A lone rank shares with nobody. */
+static sbp_status private_memory(struct comm *c, int64_t bytes,
+				 sbp_message *e)
+{
+	size_t all = (size_t)(CONTROL_BYTES + bytes);
+	void *at = mmap(NULL, all, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return too_little(bytes, e);
+	madvise(at, all, MADV_HUGEPAGE);
+	set_memory(c, c->rank, at, bytes);
+	return SBP_OK;
+}
+
+/* Allocates every page now, so that nothing is lacking in a step. */
+static sbp_status own_memory(struct comm *c, int64_t bytes, sbp_message *e)
+{
+	int64_t all = CONTROL_BYTES + bytes;
+	void *at;
+
+	SBP_TRY(check_available(bytes, e));
+	if (c->world == 1)
+		return private_memory(c, bytes, e);
+	c->memory = memfd_create("sbp", MFD_CLOEXEC);
+	if (c->memory < 0)
+		return message_set(e, SBP_FAILED, "shared memory: %s",
+				   strerror(errno));
+	if (ftruncate(c->memory, all) != 0 ||
+	    posix_fallocate(c->memory, 0, all) != 0)
+		return too_little(bytes, e);
+	at = map_shared(c->memory, all);
+	if (!at)
+		return too_little(bytes, e);
+	set_memory(c, c->rank, at, bytes);
+	c->control[c->rank]->magic = magic;
+	return SBP_OK;
+}
+
+/* ---- the peers' ---- */
+
+/* Linux 5.3; without it a dead peer shows by the time limit alone. */
+static int open_pidfd(int pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	(void)pid;
+	return -1;
+#endif
+}
+
+static sbp_status peer_memory(struct comm *c, const struct store_record *r,
+			      sbp_message *e)
+{
+	int64_t all = CONTROL_BYTES + r->arena_bytes;
+	char path[64];
+	struct stat st;
+	void *at = NULL;
+	int fd;
+
+	c->pidfd[r->rank] = open_pidfd(r->pid);
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", r->pid, r->memory);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return message_set(e, SBP_FAILED,
+				   "the memory of rank %d (%s) cannot be "
+				   "opened: %s", r->rank, path,
+				   strerror(errno));
+	if (fstat(fd, &st) == 0 && st.st_size == all)
+		at = map_shared(fd, all);
+	close(fd);
+	if (!at || ((struct control *)at)->magic != magic)
+		return message_set(e, SBP_FAILED,
+				   "the memory of rank %d (%s) cannot be "
+				   "mapped", r->rank, path);
+	set_memory(c, r->rank, at, r->arena_bytes);
+	return SBP_OK;
+}
+
+/* A boot and a space of process ids: where they are equal /proc is shared. */
+static void describe_host(struct store_record *r)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[64] = "", *end;
+	struct stat ns;
+
+	if (f && fgets(boot, sizeof boot, f)) {
+		end = strchr(boot, '\n');
+		if (end)
+			*end = 0;
+	}
+	if (f)
+		fclose(f);
+	if (stat("/proc/self/ns/pid", &ns) != 0)
+		ns.st_ino = 0;
+	snprintf(r->host, sizeof r->host, "%s %llu", boot,
+		 (unsigned long long)ns.st_ino);
+	if (gethostname(r->name, sizeof r->name) != 0)
+		strcpy(r->name, "?");
+	r->name[sizeof r->name - 1] = 0;
+}
+
+static sbp_status map_peers(struct comm *c, const struct store_record *all,
+			    sbp_message *e)
+{
+	for (int r = 0; r < c->world; r++) {
+		if (strcmp(all[r].host, all[c->rank].host) != 0)
+			return message_set(e, SBP_USAGE,
+					   "ranks %d and %d are on different "
+					   "hosts ('%s', '%s'): all ranks "
+					   "must be on one", c->rank, r,
+					   all[c->rank].name, all[r].name);
+		if (r != c->rank)
+			SBP_TRY(peer_memory(c, &all[r], e));
+	}
+	return SBP_OK;
+}
+
+static bool allocate(struct comm *c)
+{
+	size_t n = (size_t)c->world;
+
+	c->control = calloc(n, sizeof *c->control);
+	c->arena = calloc(n, sizeof *c->arena);
+	c->arena_bytes = calloc(n, sizeof *c->arena_bytes);
+	c->pidfd = malloc(n * sizeof *c->pidfd);
+	for (size_t r = 0; c->pidfd && r < n; r++)
+		c->pidfd[r] = -1;
+	return c->control && c->arena && c->arena_bytes && c->pidfd;
+}
+
+static sbp_status meet(struct comm *c, const struct env *env,
+		       uint64_t plan_hash, int64_t bytes, sbp_message *e)
+{
+	struct store_record mine = {.rank = c->rank, .pid = getpid(),
+				    .memory = c->memory,
+				    .arena_bytes = bytes};
+	struct store_record *all = calloc((size_t)c->world, sizeof *all);
+	sbp_status status;
+
+	if (!all)
+		return message_set(e, SBP_FAILED, "out of memory");
+	describe_host(&mine);
+	status = store_meet(env, plan_hash, &mine, all, e);
+	if (status == SBP_OK)
+		status = map_peers(c, all, e);
+	free(all);
+	return status;
+}
+
+/* The barrier at the end: nobody leaves before all have mapped its memory. */
+sbp_status shm_open_ranks(struct comm *c, const struct env *env,
+			  uint64_t plan_hash, int64_t bytes, sbp_message *e)
+{
+	c->rank = env->rank;
+	c->world = env->world;
+	c->timeout = env->timeout;
+	c->memory = -1;
+	c->crowded = env->local_world > comm_cores();
+	if (!allocate(c))
+		return message_set(e, SBP_FAILED, "out of memory");
+	SBP_TRY(own_memory(c, bytes, e));
+	if (c->world == 1)
+		return SBP_OK;
+	SBP_TRY(meet(c, env, plan_hash, bytes, e));
+	return comm_barrier(c, e);
+}
+
+/* ---- ranks as threads ---- */
+
+struct sbp_group {
+	int world;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int joined;
+	uint64_t plan_hash;
+	unsigned char **memory;		/* by rank */
+	int64_t *bytes;
+};
+
+struct sbp_group *sbp_group_new(int world)
+{
+	struct sbp_group *g = world > 0 ? calloc(1, sizeof *g) : NULL;
+
+	if (!g)
+		return NULL;
+	g->world = world;
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_cond_init(&g->changed, NULL);
+	g->memory = calloc((size_t)world, sizeof *g->memory);
+	g->bytes = calloc((size_t)world, sizeof *g->bytes);
+	if (!g->memory || !g->bytes) {
+		sbp_group_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+void sbp_group_free(struct sbp_group *g)
+{
+	if (!g)
+		return;
+	for (int r = 0; g->memory && r < g->world; r++)
+		free(g->memory[r]);
+	free(g->memory);
+	free(g->bytes);
+	pthread_cond_destroy(&g->changed);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+/* Under the lock: waits until all ranks have joined. */
+static sbp_status group_wait(struct comm *c, struct sbp_group *g,
+			     sbp_message *e)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += (time_t)c->timeout;
+	while (g->joined < g->world)
+		if (pthread_cond_timedwait(&g->changed, &g->lock, &end))
+			return message_set(e, SBP_FAILED,
+					   "only %d of %d ranks of the group "
+					   "have joined within %g s",
+					   g->joined, g->world, c->timeout);
+	for (int r = 0; r < g->world; r++)
+		set_memory(c, r, g->memory[r], g->bytes[r]);
+	return SBP_OK;
+}
+
+static sbp_status group_add(struct comm *c, struct sbp_group *g,
+			    uint64_t plan_hash, int64_t bytes, sbp_message *e)
+{
+	size_t all = CONTROL_BYTES + (((size_t)bytes + 4095) & ~(size_t)4095);
+
+	if (g->memory[c->rank])
+		return message_set(e, SBP_USAGE,
+				   "rank %d of the group was opened twice",
+				   c->rank);
+	if (g->joined && g->plan_hash != plan_hash)
+		return message_set(e, SBP_USAGE,
+				   "the ranks of the group open different "
+				   "programs");
+	g->memory[c->rank] = aligned_alloc(CONTROL_BYTES, all);
+	if (!g->memory[c->rank])
+		return too_little(bytes, e);
+	memset(g->memory[c->rank], 0, all);
+	g->bytes[c->rank] = bytes;
+	g->plan_hash = plan_hash;
+	g->joined++;
+	pthread_cond_broadcast(&g->changed);
+	return group_wait(c, g, e);
+}
+
+sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
+		      uint64_t plan_hash, int64_t bytes, int world,
+		      sbp_message *e)
+{
+	sbp_status status;
+
+	if (g->world != world)
+		return message_set(e, SBP_USAGE,
+				   "this program is for %d ranks, but the "
+				   "group has %d", world, g->world);
+
+	c->rank = rank;
+	c->world = g->world;
+	c->memory = -1;
+	c->group = g;
+	c->crowded = g->world > comm_cores();
+	if (!allocate(c))
+		return message_set(e, SBP_FAILED, "out of memory");
+	pthread_mutex_lock(&g->lock);
+	status = group_add(c, g, plan_hash, bytes, e);
+	pthread_mutex_unlock(&g->lock);
+	return status;
+}
+
+/* ---- the end ---- */
+
+static void close_rank(struct comm *c, int r)
+{
+	if (c->control[r] && !c->group)
+		munmap(c->control[r],
+		       (size_t)(CONTROL_BYTES + c->arena_bytes[r]));
+	if (c->pidfd[r] >= 0)
+		close(c->pidfd[r]);
+}
+
+void shm_close_ranks(struct comm *c)
+{
+	bool there = c->control && c->arena_bytes && c->pidfd;
+
+	for (int r = 0; there && r < c->world; r++)
+		close_rank(c, r);
+	if (there && !c->group && c->memory >= 0)
+		close(c->memory);
+	free(c->control);
+	free(c->arena);
+	free(c->arena_bytes);
+	free(c->pidfd);
+	memset(c, 0, sizeof *c);
+	c->memory = -1;
+}
