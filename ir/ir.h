@@ -236,7 +236,7 @@ int64_t piece_count(Piece p);
 Shape piece_max(Shape shape, Dist d);
 bool piece_even(Shape shape, Dist d, int axis);
 
-/* ---- op.c, index.c: the operator table and what it says ---- */
+/* ---- op.c, index.c, infer.c, rules.c: the operator table, what it says ---- */
 
 enum op {
 #define OP(name, ...) OP_##name,
@@ -268,7 +268,8 @@ struct attr {
 };
 
 /* One parameter of an operator: a tensor, or an attribute. From the column
- * `params`: "x; axis: ints = all, keepdim: bool = false". */
+ * `params`: "x; axis: ints = all, keepdim: bool = false". Optional without an
+ * initial value (initial.key is NULL): "= none" or "= all". */
 struct op_param {
 	Name name;
 	bool tensor, optional, many;	/* many: a list of tensors, "xs.." */
@@ -277,13 +278,14 @@ struct op_param {
 };
 
 struct op_info {
-	const char *name, *params, *index, *sum, *max;
+	const char *name, *params, *types, *index, *sum, *max;
 	enum kernel_kind kernel;
 	const char *c;		/* template, routine or folding operator */
 	const char *identity;	/* K_FOLD */
 	/* filled at start from the strings: */
+	bool internal;		/* made by the compiler alone */
 	int nparam, ntensor;
-	struct op_param *param;
+	struct op_param *param;	/* in the order of a call */
 };
 const struct op_info *op_info(enum op op);
 bool op_find(const char *name, enum op *op);
@@ -310,6 +312,63 @@ bool op_legal(const struct node *n, const Dist *in, const Dist *out);
 const char *op_why_not(const struct node *n, const Dist *in, const Dist *out);
 /* Walks the table; reports through bug(). */
 void op_self_check(void);
+
+/* The class of dtypes that input I of an operator takes, from `types`. */
+enum dtype_class { TAKES_ANY, TAKES_NUMBER, TAKES_FLOAT, TAKES_INT,
+		   TAKES_BOOL };
+enum dtype_class op_takes(const struct op_info *info, int i);
+bool op_shares(const struct op_info *info, int i); /* dtype with the others */
+/*
+ * Brings inputs to the dtype that OP needs, by `cast` nodes (a scalar `fill`
+ * is made anew). Where WEAK[i], input i is a literal: it does not widen
+ * inputs of its own category. WEAK may be NULL. What no cast can mend is left
+ * to node_done.
+ */
+void op_promote(struct graph *g, enum op op, Span span, int nin,
+		struct value **in, const bool *weak);
+
+/*
+ * How the axes of a node's tensors (inputs, then outputs) correspond: one
+ * letter is one logical axis, axis[t] its place in tensor t, or -1. A tensor
+ * whose extent 1 is broadcast lacks the letter.
+ */
+struct letter {
+	bool whole;		/* must not be split */
+	int8_t *axis;
+};
+struct letters {
+	int n, ntensors;
+	struct letter at[2 * MAX_RANK];
+};
+void op_letters(struct arena *a, const struct node *n, struct letters *l);
+/* One tensor of an index expression: "*mk". */
+struct term {
+	bool star, at;
+	int n;
+	char letter[MAX_RANK];
+};
+/* Reads a term and the ',' or '->' after it; returns what follows. */
+const char *term_read(const char *s, struct term *t);
+int8_t *letter_add(struct arena *a, struct letters *l);	/* axis, all -1 */
+
+/* What an '@name' of the column `index` stands for; functions may be NULL. */
+struct rule {
+	const char *name;
+	/* Checks and calls node_type; false after reporting. */
+	bool (*infer)(struct graph *g, struct node *n);
+	void (*letters)(struct arena *a, const struct node *n,
+			struct letters *l);
+	/* Signatures beyond those of the letters and of sum and max. */
+	void (*more)(struct arena *a, const struct node *n, struct sigs *s);
+	/* Why terms that are legal one by one are not so together. */
+	const char *(*why_not)(const struct node *n, const Dist *in,
+			       const Dist *out);
+};
+const struct rule *rule_find(const char *at_name);	/* or bug */
+/* What an '@name' of `sum` or `max` says for N. */
+const char *rule_sets(const char *at_name, const struct node *n);
+void sig_add(struct arena *a, struct sigs *s, struct sig sig);
+struct sig sig_b(struct arena *a, const struct node *n);	/* all B */
 
 /* ---- graph.c: nodes and values ---- */
 
@@ -429,8 +488,15 @@ int64_t attr_int(const struct node *n, const char *key);	/* or bug */
 double attr_float(const struct node *n, const char *key);
 bool attr_bool(const struct node *n, const char *key);
 
-/* What op rows without a type string need: checks and fills out types. */
+/* Completes the attributes, checks the inputs and fills the output types,
+ * making the output where there is none yet. False after reporting. */
 bool op_infer(struct graph *g, struct node *n);
+void node_type(struct graph *g, struct node *n, enum dtype dtype, Shape s);
+enum dtype op_result(const struct node *n);	/* what `types` says */
+/* An error at N, "OP: ..."; false. */
+bool node_fail(const struct node *n, const char *format, ...) PRINTF(2, 3);
+/* A note at the operand: "left operand 'x' is f32[2, 3]" and MORE. */
+void node_note(const struct node *n, int i, const char *more);
 
 /* How many nodes and outputs read each value, by value id. */
 int *graph_uses(const struct graph *g, struct arena *a);
