@@ -394,15 +394,25 @@ static struct need need_of(Type t, Dist from, Dist to)
 	return need;
 }
 
-/* The fewest receipts of an element of a partial target: U of its groups hold
- * a share, the others the identity. */
+/*
+ * The fewest receipts of an element of a partial target that has HOLDERS in
+ * each of its GROUPS, of PARTS that have COPIES each: some groups take one
+ * part as it is, one reduces the rest, the others hold the identity.
+ */
 static int64_t receipts_partial(int64_t parts, int64_t groups, int64_t holders,
-				bool apart)
+				int64_t copies)
 {
-	int64_t most = groups < parts ? groups : parts;
-	int64_t each = holders - 2 + apart;
+	int64_t alone = holders > copies ? holders - copies : 0;
+	int64_t together = holders - 1 + (copies == 0), least = INT64_MAX;
 
-	return parts + (each > 0 ? each : each * most);
+	for (int64_t n = 1; n <= groups && n <= parts; n++) {
+		int64_t all = n == parts ? n * alone :
+			      (n - 1) * alone + parts - n + together;
+
+		if (all < least)
+			least = all;
+	}
+	return least;
 }
 
 /*
@@ -419,8 +429,11 @@ int64_t boxing_bound(Type t, Dist from, Dist to)
 	int64_t all = type_bytes(t), receipts, least;
 
 	if (groups > 1) {
+		int64_t held = need.uncovered == all ? 0 :
+				       extents(from, SBP_B);
+
 		receipts = all * receipts_partial(parts, groups, holders,
-						  need.uncovered == all);
+						  held);
 		least = 0;
 	} else {
 		least = parts > 1 ? need.piece : need.missing;
