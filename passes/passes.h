@@ -84,6 +84,41 @@ struct program {
 bool class_runs(const struct program *p, int class, const struct node *n);
 bool class_holds(const struct program *p, int class, const struct value *v);
 
+/* ---- domain.c: the loops that the nodes of one kernel share ---- */
+
+/* Mesh axes that split one axis of a domain, outermost first. */
+struct chain {
+	int n;
+	uint8_t axes[MAX_MESH];
+};
+
+/*
+ * A kernel runs over one logical shape, some of whose axes it may reduce. A
+ * node of it is computed for each element, or ("row") once for all elements
+ * that differ on reduced axes alone. `axis[k][i]` is the axis of the domain
+ * that axis i of node k's output runs along.
+ */
+struct domain {
+	Shape shape;
+	unsigned reduced;	/* a bit for each axis */
+	const struct placement *on;
+	struct chain chain[MAX_RANK];
+	bool *row;		/* by node */
+	int8_t (*axis)[MAX_RANK];
+};
+/* Whether a kernel may hold N: elementwise, broadcast, reduction. */
+bool kernel_may_hold(const struct node *n);
+/* Whether N computes in vectors of f32 and bool; a kernel is of one kind. */
+bool kernel_in_vectors(const struct node *n);
+/* The domain of a kernel of these nodes, in order; false if they have none in
+ * common. A single node always has one. */
+bool domain_of(struct arena *a, struct node *const *body, int n,
+	       struct domain *out);
+/* The axes of the domain that input I of node K runs along, -1 where it is
+ * broadcast. */
+void domain_input(const struct domain *d, struct node *const *body, int k,
+		  int i, int8_t axis[MAX_RANK]);
+
 /* ---- manager.c ---- */
 
 enum fact {		/* what holds of the graph; passes need and keep them */
@@ -299,6 +334,38 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+
+/* ---- fan.c: what the conversions of one value cost ---- */
+
+/* All inputs of one node, or one reader outside, that read one value. */
+struct port {
+	int var, nslots;
+	int *slot;
+};
+/* A value's producer and readers. */
+struct fan {
+	int type, out;			/* which output of the producer */
+	const struct candidates *from;
+	int nports;
+	const struct port *port;
+	const struct candidates **to;	/* by port */
+};
+/* Each table covers the producer and the next nports readers; row-major. */
+struct fan_table {
+	int nports;
+	Cost *at;
+};
+struct fan_tables {
+	bool ready;
+	bool exact;	/* nothing that two readers share is counted twice */
+	int n;
+	struct fan_table *at;
+};
+/* Tables with at most LIMIT entries where possible; equal fans share them. */
+const struct fan_tables *fan_find(struct space *s, const struct fan *w,
+				  size_t limit);
+/* What the value costs if its producer takes row FROM and port i to[i]. */
+Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to);
 
 /* ---- explain.c ---- */
 
