@@ -170,13 +170,12 @@ static void add_offsets(struct tables *t, const char *name,
 	text_add(t->out, "/* Offsets%s. */\nstatic const int64_t %s[] = {\n",
 		 p->nclasses > 1 ? ", one for each rank class" : "", name);
 	for (int i = 0; i < n; i++) {
+		text_add(&row, "%s", row.n > 0 ? " " : "");
 		add_offset(t, v[i], n <= MOST_NAMES, &row);
 		text_add(&row, ",");
 		if ((i + 1) % each == 0) {
 			text_statement(t->out, 1, row.at);
 			row.n = 0;
-		} else {
-			text_add(&row, " ");
 		}
 	}
 	if (row.n > 0)
@@ -458,8 +457,8 @@ static int add_tensors(struct tables *t)
 	add_offsets(t, "tensors_at", v, rows.at.n, 4);
 	text_add(t->out,
 		 "#define NO_INIT {SBP_INIT_NONE, 0, 0, 0, 0, NULL, NULL}\n\n"
-		 "/* Name, role, dtype, shape, distribution, offsets, initial "
-		 "value, source, line. */\n"
+		 "/* Name, role, dtype, shape, distribution, offset, initial "
+		 "value, source. */\n"
 		 "static const sbp_tensor tensors[] = {\n");
 	for (int i = 0; i < rows.at.n; i++)
 		add_row(t, &rows.at.at[i], i, dist[i]);
@@ -530,10 +529,9 @@ static void add_steps(struct tables *t)
 		text_add(t->out, "sbp_status %s_class%d_step(sbp_model *m);\n",
 			 prefix, c);
 	text_add(t->out,
-		 "static sbp_status %s_step(sbp_model *m);\n\n"
-		 "static sbp_status (*const steps[])(sbp_model *m) = {\n"
+		 "%sstatic sbp_status (*const steps[])(sbp_model *m) = {\n"
 		 "\t%s_step,\n",
-		 prefix, prefix);
+		 p->nclasses > 1 ? "\n" : "", prefix);
 	for (int c = 1; c < p->nclasses; c++)
 		text_add(t->out, "\t%s_class%d_step,\n", prefix, c);
 	text_add(t->out, "};\n\n");
