@@ -19,6 +19,9 @@ struct view {
 	const sbp_dist *from, *to;
 	bool stays[SBP_MAX_MESH];	/* P that the target has too */
 	bool reduces[SBP_MAX_MESH];
+	bool places[SBP_MAX_MESH];	/* S that becomes P: shards remain */
+	bool placed;			/* any of them */
+	sbp_dist keep;			/* the splits that shards remain of */
 	int target;			/* index in to->on */
 	int at[SBP_MAX_MESH];		/* its coordinates */
 	bool in_source;
@@ -45,6 +48,57 @@ static void view_kinds(struct view *v)
 	}
 }
 
+static int split_chain(const sbp_dist *d, int axis, int *chain)
+{
+	int n = 0;
+
+	for (int i = 0; i < d->on->naxes; i++) {
+		int k = split_order(d, i);
+
+		if (d->term[k].kind == 'S' && d->term[k].axis == axis)
+			chain[n++] = k;
+	}
+	return n;
+}
+
+/* The split axes of one tensor axis that become P: from outside, after those
+ * in which both nests agree. */
+static void view_place(struct view *v, int axis)
+{
+	int from[SBP_MAX_MESH], to[SBP_MAX_MESH], i = 0, end;
+	int nfrom = split_chain(v->from, axis, from);
+	int nto = split_chain(v->to, axis, to);
+
+	while (i < nfrom && i < nto && from[i] == to[i])
+		i++;
+	for (end = i; end < nfrom && v->to->term[from[end]].kind == 'P'; end++)
+		v->places[from[end]] = v->placed = true;
+	for (int j = 0; end > i && j < end; j++)
+		v->keep.term[from[j]] = v->from->term[from[j]];
+}
+
+/* Shards remain where they lie if one identity fills the rest. */
+static void view_places(struct view *v)
+{
+	char reduce = 0;
+
+	v->keep = *v->from;
+	for (int k = 0; k < v->keep.on->naxes; k++)
+		v->keep.term[k] = (sbp_term){'B', 0, 0};
+	if (!mesh_equal(v->from->on, v->to->on))
+		return;
+	for (int k = 0; k < v->to->on->naxes; k++) {
+		sbp_term t = v->to->term[k];
+
+		if (t.kind == 'P' && reduce && t.reduce != reduce)
+			return;
+		if (t.kind == 'P')
+			reduce = t.reduce;
+	}
+	for (int axis = 0; axis < v->how->rank; axis++)
+		view_place(v, axis);
+}
+
 static void view_init(struct view *v, const sbp_pattern *how, int target)
 {
 	int rank = mesh_rank(how->to.on, target), own;
@@ -60,21 +114,35 @@ static void view_init(struct view *v, const sbp_pattern *how, int target)
 	if (v->in_source)
 		mesh_coords(how->from.on, own, v->own);
 	view_kinds(v);
+	view_places(v);
 }
 
 /* Whether the target holds identities alone, and of which reduction: that of
- * the innermost P axis where its coordinate is not 0. */
+ * the innermost P axis where its coordinate is not 0, else of any. */
 static bool view_fills(const struct view *v, char *reduce)
 {
 	bool fills = false;
 
 	for (int k = 0; k < v->to->on->naxes; k++) {
-		if (v->to->term[k].kind != 'P' || v->at[k] == 0)
+		if (v->to->term[k].kind != 'P')
 			continue;
-		fills = fills || !v->stays[k];
-		*reduce = v->to->term[k].reduce;
+		if (v->at[k] || !*reduce)
+			*reduce = v->to->term[k].reduce;
+		if (v->at[k] && !v->stays[k] && !v->places[k])
+			fills = true;
 	}
 	return fills;
+}
+
+/* What the target keeps: of its piece, what lies in shards that remain. */
+static sbp_box view_region(const struct view *v, const sbp_box *target)
+{
+	sbp_box shard;
+
+	if (!v->placed)
+		return *target;
+	shard = piece_at(&v->keep, v->how->rank, v->how->shape, v->at);
+	return piece_and(target, &shard);
 }
 
 /* Sets the coordinates of the copies to read: along B axes. */
@@ -146,7 +214,7 @@ static bool view_reads(const struct view *v, const int *me)
 {
 	int coord[SBP_MAX_MESH] = {0};
 	sbp_box target, piece, cell;
-	char reduce;
+	char reduce = 0;
 
 	if (view_fills(v, &reduce))
 		return false;
@@ -156,6 +224,7 @@ static bool view_reads(const struct view *v, const int *me)
 		    coord[k] != me[k])
 			return false;
 	target = piece_at(v->to, v->how->rank, v->how->shape, v->at);
+	target = view_region(v, &target);
 	piece = piece_at(v->from, v->how->rank, v->how->shape, me);
 	cell = piece_and(&piece, &target);
 	return box_count(&cell) > 0;
@@ -285,16 +354,17 @@ static bool find_cells(struct exchange *x, const struct view *v, int me)
 {
 	int coord[SBP_MAX_MESH] = {0}, room;
 	bool started = false;
-	sbp_box target, piece, box;
+	sbp_box target, region, piece, box;
 
 	target = piece_at(v->to, v->how->rank, v->how->shape, v->at);
 	x->count = box_count(&target);
-	if (view_fills(v, &x->fill)) {
-		x->fills = true;
+	x->fills = view_fills(v, &x->fill);
+	if (x->fills)
 		return true;
-	}
+	x->fills = v->placed;
+	region = view_region(v, &target);
 	find_levels(x, v);
-	room = x->count ? count_cells(v, &target) : 0;
+	room = x->count ? count_cells(v, &region) : 0;
 	x->cell = calloc((size_t)room + 1, sizeof *x->cell);
 	x->peer = calloc((size_t)room * (size_t)x->nparts + 1, sizeof(int));
 	x->writer = calloc((size_t)mesh_size(v->from->on), sizeof(int));
@@ -302,7 +372,7 @@ static bool find_cells(struct exchange *x, const struct view *v, int me)
 		return false;
 	view_copies(v, coord);
 	while (x->ncells < room &&
-	       next_cell(v, &target, coord, &started, &piece, &box)) {
+	       next_cell(v, &region, coord, &started, &piece, &box)) {
 		cell_init(&x->cell[x->ncells], &piece, &target, &box);
 		cell_parts(x, x->ncells++, v, coord, me);
 	}

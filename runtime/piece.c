@@ -69,7 +69,7 @@ bool mesh_equal(const sbp_placement *a, const sbp_placement *b)
 
 /* The mesh axis that splits in place I. An order that names no axis twice is
  * followed; anything else (all zeros) means 0, 1, 2, 3. */
-static int split_order(const sbp_dist *d, int i)
+int split_order(const sbp_dist *d, int i)
 {
 	unsigned seen = 0;
 

@@ -63,6 +63,7 @@ int mesh_index(const sbp_placement *on, int rank);	/* -1: not in it */
 void mesh_coords(const sbp_placement *on, int index, int *coord);
 int mesh_at(const sbp_placement *on, const int *coord);
 bool mesh_equal(const sbp_placement *a, const sbp_placement *b);
+int split_order(const sbp_dist *d, int i);
 /* What the device at COORD holds of SHAPE: all of it along B and P. */
 sbp_box piece_at(const sbp_dist *d, int rank, const int64_t *shape,
 		 const int *coord);
@@ -87,7 +88,7 @@ struct exchange {
 	const sbp_pattern *how;
 	int64_t count;		/* elements of the target piece, if held */
 	bool holds;		/* this rank has a target piece */
-	bool fills;		/* ... which is all identity, of FILL */
+	bool fills;		/* ... which starts as identity, of FILL */
 	char fill;
 	int ncells;
 	struct cell *cell;
