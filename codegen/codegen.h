@@ -124,6 +124,7 @@ const char **value_names(struct program *p);
 void text_double(struct text *t, double d);	/* a C constant */
 void text_string(struct text *t, const char *s);	/* a C string */
 void text_comment(struct text *t, const char *s, size_t n);	/* inside one */
+void text_line(struct text *t, Span at);		/* "m.sbp:6  " */
 /* "m.sbp:6  h = relu(x)": the line that holds AT. */
 void text_source(struct text *t, Span at);
 /* "f32[64, 8] of [64, 16] (S(1))" */

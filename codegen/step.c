@@ -26,6 +26,7 @@ struct stepper {
 	struct text tables;	/* offsets that loops use */
 	int loops;
 	int line;		/* of the last comment */
+	const struct node **reader;	/* by value id: the first one */
 };
 
 static const char *kept_text(struct stepper *s, struct text *t)
@@ -149,9 +150,14 @@ static void add_value(struct emitter *e, const struct arg *arg, struct text *t)
 /* What follows the first of an argument's values: " + 64 * i", or nothing. */
 static void add_stride(int64_t stride, struct text *t)
 {
+	long long size = stride < 0 ? -stride : stride;
+
 	if (stride != 0)
-		text_add(t, " %c %lld * i", stride < 0 ? '-' : '+',
-			 (long long)(stride < 0 ? -stride : stride));
+		text_add(t, " %c ", stride < 0 ? '-' : '+');
+	if (size > 1)
+		text_add(t, "%lld * i", size);
+	else if (size == 1)
+		text_add(t, "i");
 }
 
 static void add_argument(struct emitter *e, const struct arg *arg,
@@ -179,18 +185,50 @@ static void add_argument(struct emitter *e, const struct arg *arg,
 
 /* ---- comments ---- */
 
-/* "; h: (S(1)) -> (B)": what the move N does. */
-static void add_conversion(const struct node *n, struct text *t)
+static void fill_readers(struct stepper *s)
 {
-	const struct boxing *b = n->boxing;
+	const struct graph *g = s->e->p->g;
+
+	s->reader = NEW_N(s->e->arena, const struct node *, g->values.n + 1);
+	for (int i = g->nodes.n - 1; i >= 0; i--) {
+		const struct node *n = g->nodes.at[i];
+
+		for (int k = 0; k < n->nin; k++)
+			s->reader[n->in[k]->id] = n;
+	}
+}
+
+/* Which operator wants the value that the move N makes: one in a kernel's
+ * body where it is fused. */
+static const char *wanted_by(const struct stepper *s, const struct node *n)
+{
+	const struct value *v = n->out[0];
+	const struct node *reader = s->reader[v->id];
+
+	if (reader == NULL)
+		return "the output";
+	if (reader->op == OP_move)
+		return "the next step";
+	for (int i = 0; reader->op == OP_kernel && i < reader->nbody; i++)
+		for (int k = 0; k < reader->body[i]->nin; k++)
+			if (reader->body[i]->in[k] == v)
+				return op_info(reader->body[i]->op)->name;
+	return op_info(reader->op)->name;
+}
+
+/* "linear wants h as (B): (S(1)) -> (B)" for the move N. */
+static void add_conversion(const struct stepper *s, const struct node *n,
+			   struct text *t)
+{
 	Dist from = n->in[0]->dist, to = n->out[0]->dist;
 	bool same = placement_eq(from.on, to.on);
+	const char *name = n->boxing ? n->boxing->value : NULL;
 
-	text_add(t, "; %s: %s -> ", b->value,
-		 same ? dist_terms(from) : dist_text(from));
+	text_add(t, "%s wants %s as ", wanted_by(s, n),
+		 name ? name : s->e->name[n->in[0]->id]);
+	text_add(t, "%s: ", same ? dist_terms(to) : dist_text(to));
+	text_add(t, "%s -> ", same ? dist_terms(from) : dist_text(from));
 	text_add(t, "%s", same ? dist_terms(to) : dist_text(to));
-	if (b->nsteps > 1)
-		text_add(t, ", on the way to %s", dist_terms(b->to));
 }
 
 static void add_comment(struct stepper *s, const struct node *n, int indent,
@@ -203,9 +241,12 @@ static void add_comment(struct stepper *s, const struct node *n, int indent,
 	text_add(t, "\n");
 	s->line = n->op == OP_move ? 0 : line;
 	text_add(t, "%.*s/* ", indent, "\t\t\t");
-	text_source(t, n->span);
-	if (n->op == OP_move && n->boxing != NULL)
-		add_conversion(n, t);
+	if (n->op == OP_move) {
+		text_line(t, n->span);
+		add_conversion(s, n, t);
+	} else {
+		text_source(t, n->span);
+	}
 	text_add(t, " */\n");
 }
 
@@ -262,11 +303,15 @@ static void single_call(struct stepper *s, const struct call *c)
 
 /* ---- loops ---- */
 
-/* The columns of one loop's table: argument values that no stride gives. */
+/* The argument values of one loop that no stride gives: an array each. */
+struct column {
+	const char *name;
+	const int64_t *value;	/* one a turn */
+};
 struct columns {
 	struct turn turn;
 	int id;
-	LIST(int64_t *) at;	/* one value a turn */
+	LIST(struct column) at;
 };
 
 static const struct arg *turn_arg(const struct stepper *s, struct turn t,
@@ -282,76 +327,107 @@ static const struct arg *turn_arg(const struct stepper *s, struct turn t,
 	return &c->args.at[arg];
 }
 
-static int column_of(struct stepper *s, struct columns *k, int64_t *value)
+/* Whether an argument grows by the same amount from each turn to the next. */
+static bool strides(const struct stepper *s, struct turn t, int call, int arg,
+		    int64_t *stride)
 {
-	size_t bytes = sizeof *value * (size_t)k->turn.count;
+	int64_t last = arg_number(s->e, turn_arg(s, t, call, arg, 0));
 
-	for (int i = 0; i < k->at.n; i++)
-		if (memcmp(k->at.at[i], value, bytes) == 0)
-			return i;
-	PUSH(s->e->arena, k->at, value);
-	return k->at.n - 1;
+	for (int i = 1; i < t.count; i++) {
+		int64_t now = arg_number(s->e, turn_arg(s, t, call, arg, i));
+
+		if (i > 1 && now - last != *stride)
+			return false;
+		*stride = now - last;
+		last = now;
+	}
+	return true;
 }
 
-static void add_column(struct stepper *s, const struct columns *k, int column,
+/* How many arguments of T would need an array. */
+static int count_columns(const struct stepper *s, struct turn t)
+{
+	int64_t stride;
+	int n = 0;
+
+	for (int call = 0; call < t.period; call++) {
+		const struct call *c = &s->calls.at[t.at + call];
+
+		for (int i = 0; i < c->args.n; i++)
+			n += c->args.at[i].kind != ARG_TEXT &&
+			     !strides(s, t, call, i, &stride);
+	}
+	return n;
+}
+
+static const char *column_of(struct stepper *s, struct columns *k,
+			     const struct arg *first, const int64_t *value)
+{
+	size_t bytes = sizeof *value * (size_t)k->turn.count;
+	struct column c = {.value = value};
+
+	for (int i = 0; i < k->at.n; i++)
+		if (memcmp(k->at.at[i].value, value, bytes) == 0)
+			return k->at.at[i].name;
+	if (first->kind == ARG_VALUE)
+		c.name = arena_text(s->e->arena, "loop%d_%s", k->id,
+				    s->e->name[first->v->id]);
+	else
+		c.name = arena_text(s->e->arena, "loop%d_number%d", k->id,
+				    k->at.n + 1);
+	PUSH(s->e->arena, k->at, c);
+	return c.name;
+}
+
+static void add_column(const struct stepper *s, const char *column,
 		       enum arg_kind kind, struct text *t)
 {
 	if (kind == ARG_VALUE)
-		text_add(t, "at(m, ");
+		text_add(t, "at(m, %s[i])", column);
 	else if (kind == ARG_MOVE)
-		text_add(t, "&%s[", s->e->moves);
-	text_add(t, "loop%d_at[i][%d]", k->id, column);
-	if (kind == ARG_VALUE)
-		text_add(t, ")");
-	else if (kind == ARG_MOVE)
-		text_add(t, "]");
+		text_add(t, "&%s[%s[i]]", s->e->moves, column);
+	else
+		text_add(t, "%s[i]", column);
 }
 
 static void loop_argument(struct stepper *s, struct columns *k, int call,
 			  int arg, struct text *t)
 {
-	int count = k->turn.count;
 	const struct arg *first = turn_arg(s, k->turn, call, arg, 0);
 	int64_t *value, stride;
-	bool even = true;
 
 	if (first->kind == ARG_TEXT) {
 		add_argument(s->e, first, 0, t);
 		return;
 	}
-	value = NEW_N(s->e->arena, int64_t, count);
-	for (int i = 0; i < count; i++)
+	if (strides(s, k->turn, call, arg, &stride)) {
+		add_argument(s->e, first, stride, t);
+		return;
+	}
+	value = NEW_N(s->e->arena, int64_t, k->turn.count);
+	for (int i = 0; i < k->turn.count; i++)
 		value[i] = arg_number(s->e,
 				      turn_arg(s, k->turn, call, arg, i));
-	stride = value[1] - value[0];
-	for (int i = 1; i < count; i++)
-		even = even && value[i] - value[i - 1] == stride;
-	if (even)
-		add_argument(s->e, first, stride, t);
-	else
-		add_column(s, k, column_of(s, k, value), first->kind, t);
+	add_column(s, column_of(s, k, first, value), first->kind, t);
 }
 
-static void add_table(struct stepper *s, const struct columns *k)
+static void add_arrays(struct stepper *s, const struct columns *k)
 {
 	struct text *t = &s->tables;
 
-	if (k->at.n == 0)
-		return;
-	text_add(t, "static const int64_t loop%d_at[%d][%d] = {\n", k->id,
-		 k->turn.count, k->at.n);
-	for (int i = 0; i < k->turn.count; i++) {
+	for (int c = 0; c < k->at.n; c++) {
+		const struct column *column = &k->at.at[c];
 		struct text row = {0};
 
-		text_add(&row, "{");
-		for (int c = 0; c < k->at.n; c++)
-			text_add(&row, "%s%lld", c > 0 ? ", " : "",
-				 (long long)k->at.at[c][i]);
-		text_add(&row, "},");
+		for (int i = 0; i < k->turn.count; i++)
+			text_add(&row, "%s%lld", i > 0 ? ", " : "",
+				 (long long)column->value[i]);
+		text_add(t, "static const int64_t %s[%d] = {\n", column->name,
+			 k->turn.count);
 		text_statement(t, 1, row.at);
+		text_add(t, "};\n\n");
 		text_free(&row);
 	}
-	text_add(t, "};\n\n");
 }
 
 static void turn_call(struct stepper *s, struct columns *k, int call,
@@ -394,7 +470,7 @@ static int turn_parts(struct stepper *s, struct columns *k, struct text *t)
 	return parts;
 }
 
-static void loop_calls(struct stepper *s, struct turn turn)
+static void loop_turns(struct stepper *s, struct turn turn)
 {
 	struct columns k = {.turn = turn, .id = ++s->loops};
 	const struct call *first = &s->calls.at[turn.at];
@@ -408,13 +484,49 @@ static void loop_calls(struct stepper *s, struct turn turn)
 	else
 		for (int call = 0; call < turn.period; call++)
 			turn_call(s, &k, call, 2, &body);
-	add_table(s, &k);
+	add_arrays(s, &k);
 	text_add(&t, "\n\t/* %d equal turns */\n", turn.count);
 	text_add(&t, "\tfor (int64_t i = 0; i < %d; i++) {\n%s\t}\n",
 		 turn.count, body.at + (body.at[0] == '\n'));
 	text_free(&body);
 	s->line = 0;
 	add_item(s, &t, calls, label);
+}
+
+static void single_turn(struct stepper *s, struct turn turn)
+{
+	for (int i = 0; i < turn.period; i++)
+		single_call(s, &s->calls.at[turn.at + i]);
+}
+
+/* The first and the last turn often have their buffers elsewhere; a loop
+ * without them needs no arrays. */
+static void loop_calls(struct stepper *s, struct turn turn)
+{
+	struct turn rest = turn, head = turn, tail = turn;
+	int columns = count_columns(s, turn);
+
+	head.count = tail.count = 0;
+	rest.at += rest.period;
+	rest.count--;
+	if (columns > 0 && count_columns(s, rest) < columns) {
+		columns = count_columns(s, rest);
+		head.count = 1;
+	} else {
+		rest = turn;
+	}
+	rest.count--;
+	if (columns > 0 && count_columns(s, rest) < columns) {
+		tail.at = rest.at + rest.count * rest.period;
+		tail.count = 1;
+	} else {
+		rest.count++;
+	}
+	if (head.count > 0)
+		single_turn(s, head);
+	loop_turns(s, rest);
+	if (tail.count > 0)
+		single_turn(s, tail);
 }
 
 /* ---- functions ---- */
@@ -486,6 +598,7 @@ void emit_step(struct emitter *e, const char *name, bool external)
 	struct stepper s = {.e = e, .functions = name_set_new(e->arena)};
 	struct turns turns = {0};
 
+	fill_readers(&s);
 	collect_calls(&s);
 	find_turns(e->arena, s.calls.at, s.calls.n, &turns);
 	for (int i = 0; i < turns.at.n; i++)

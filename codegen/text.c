@@ -205,9 +205,17 @@ void text_comment(struct text *t, const char *s, size_t n)
 	}
 }
 
-void text_source(struct text *t, Span at)
+void text_line(struct text *t, Span at)
 {
 	struct place place = place_of(at);
+	const char *file = path_base(place.path);
+
+	text_comment(t, file, strlen(file));
+	text_add(t, ":%d  ", place.line);
+}
+
+void text_source(struct text *t, Span at)
+{
 	const struct source *s = source_of(at);
 	const char *line, *end;
 
@@ -225,8 +233,7 @@ void text_source(struct text *t, Span at)
 	}
 	while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
-	text_comment(t, path_base(place.path), strlen(path_base(place.path)));
-	text_add(t, ":%d  ", place.line);
+	text_line(t, at);
 	text_comment(t, line, (size_t)(end - line));
 }
 
@@ -299,15 +306,19 @@ void text_tabs_to(struct text *t, const char *line, int column)
 		text_add(t, "\t");
 }
 
-/* The end of the words of [s, end) that fit in WIDTH, at least one word. */
+/* The end of the words of [s, end) that fit in WIDTH, at least one word.
+ * What is in brackets stays together. */
 static const char *fit_words(const char *s, const char *end, size_t width)
 {
 	const char *best = NULL;
+	int depth = 0;
 
-	for (const char *c = s; c <= end; c++)
-		if ((c == end || *c == ' ') &&
+	for (const char *c = s; c <= end; c++) {
+		depth += c < end ? (*c == '[') - (*c == ']') : 0;
+		if ((c == end || (*c == ' ' && depth == 0)) &&
 		    (best == NULL || (size_t)(c - s) <= width))
 			best = c;
+	}
 	return best == NULL ? end : best;
 }
 
@@ -337,20 +348,48 @@ static void text_column(struct text *t, int column)
 	text_add(t, "%*s", column % TAB, "");
 }
 
-/* How much of S fits in WIDTH columns when it is cut after a comma; at least
- * up to the first one. */
+/* The last place after a comma of S, within WIDTH and inside at most DEPTH
+ * brackets, where a line may end; 0: none. Strings stay whole. */
+static size_t cut_at(const char *s, size_t width, int depth)
+{
+	size_t best = 0;
+	int inside = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; s[i] != '\0' && i + 1 <= width; i++) {
+		if (quoted && s[i] == '\\')
+			i++;
+		else if (s[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && strchr("([{", s[i]))
+			inside++;
+		else if (!quoted && strchr(")]}", s[i]))
+			inside--;
+		else if (!quoted && inside <= depth && s[i] == ',' &&
+			 s[i + 1] == ' ')
+			best = i + 1;
+	}
+	return best;
+}
+
+/* How much of S, of which no more than WIDTH columns fit, makes a line: up to
+ * the outermost comma that fits. */
 static size_t fitting(const char *s, size_t width)
 {
-	size_t best = strlen(s);
+	size_t n = strlen(s);
 
-	if (best <= width)
-		return best;
-	best = 0;
-	for (size_t i = 0; s[i] != '\0'; i++)
-		if (s[i] == ',' && s[i + 1] == ' ' &&
-		    (best == 0 || i + 1 <= width))
-			best = i + 1;
-	return best == 0 ? strlen(s) : best;
+	if (n <= width)
+		return n;
+	for (int depth = 0; depth < 8; depth++) {
+		size_t cut = cut_at(s, width, depth);
+
+		if (cut > 0)
+			return cut;
+	}
+	for (; width < n; width++)
+		if (cut_at(s, width, 8) > 0)
+			return cut_at(s, width, 8);
+	return n;
 }
 
 void text_statement(struct text *t, int indent, const char *s)
