@@ -15,6 +15,7 @@ struct state {
 	struct graph *g;
 	LIST(struct copies) copies;	/* by value id */
 	struct value **stands_for;	/* what replaces a `to`, by value id */
+	bool *updates;			/* by value id: a state's new value */
 	int nvalues;			/* before the pass */
 };
 
@@ -122,6 +123,8 @@ static void replace_request(struct state *s, struct node *n)
 	struct value *out = n->out[0], *v = resolve(s, n->in[0]), *w;
 	struct asker who = {n->span, n->trail, "forward", out};
 
+	if (s->updates[out->id])
+		who.phase = "update";
 	w = convert(s, v, out->dist, &who);
 	if (!may_rename(w, out)) {
 		n->in[0] = w;
@@ -163,6 +166,9 @@ void pass_boxing(struct program *p)
 	struct state s = {.p = p, .g = g, .nvalues = g->values.n};
 
 	s.stands_for = NEW_N(p->arena, struct value *, s.nvalues);
+	s.updates = NEW_N(p->arena, bool, s.nvalues);
+	for (int i = 0; i < g->updates.n; i++)
+		s.updates[g->updates.at[i].v->id] = true;
 	g->nodes.at = NULL;
 	g->nodes.n = g->nodes.room = 0;
 	for (int i = 0; i < nnodes; i++) {

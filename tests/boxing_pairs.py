@@ -177,13 +177,13 @@ class Case:
 
     def check_plan(self, bin_dir, folder):
         """Without P each conversion must meet the lower bound."""
-        text = run([f"{bin_dir}/sbpc", "--emit=plan-json", "pairs.sbp", "-o",
-                    "plan.json"], folder)
+        run([f"{bin_dir}/sbpc", "--emit=plan-json", "pairs.sbp", "-o",
+             "plan.json"], folder)
         with open(f"{folder}/plan.json") as f:
             plan = json.load(f)
         wrong = []
         for b in plan["boxing"]:
-            free = "P" in b["from"][1:] + b["to"]
+            free = "P" not in b["from"] + b["to"]
             if b["recv_busiest"] < b["lower_bound"] or (
                     not free and b["recv_busiest"] != b["lower_bound"]):
                 wrong.append(f"{self.name}: line {b['line']}: {b['from']} -> "
