@@ -18,7 +18,6 @@
 #define FLOPS 5e10		/* of a matrix product, a second */
 #define BANDWIDTH 1e10		/* bytes a second of main memory */
 #define ELEMENT 2e-11		/* seconds for an element in registers */
-#define COPY 1e-7		/* seconds that a local copy takes at least */
 #define MEMORY 1e-15		/* seconds a byte held: breaks ties only */
 
 enum { LIST_MAX = 64 };		/* above: neighbourhoods */
@@ -106,14 +105,41 @@ static Cost in_units(struct space *s, double seconds)
 	return c < 0x1p54 ? (Cost)(c + 0.5) : (Cost)1 << 54;
 }
 
-Cost space_receive(struct space *s, int type, int from, int to)
+/* Whether the splits of TO along tensor AXIS begin with those of FROM, or
+ * have all become P. */
+static bool nest_grows(Dist from, Dist to, int axis)
+{
+	int f[MAX_MESH], t[MAX_MESH];
+	int nf = dist_chain(from, axis, f), nt = dist_chain(to, axis, t);
+
+	for (int i = 0; i < nf; i++)
+		if (nt ? i >= nt || t[i] != f[i] : to.t[f[i]].kind != SBP_P)
+			return false;
+	return true;
+}
+
+/* Whether every rank has what it needs: parts stay, splits get finer. */
+static bool is_local(Dist from, Dist to, int rank)
+{
+	if (from.on != to.on)
+		return false;
+	for (int k = 0; k < from.on->naxes; k++)
+		if (from.t[k].kind == SBP_P && !sbp_eq(from.t[k], to.t[k]))
+			return false;
+	for (int i = 0; i < rank; i++)
+		if (!nest_grows(from, to, i))
+			return false;
+	return true;
+}
+
+static Cost convert_cost(struct space *s, int type, int from, int to)
 {
 	int key[3] = {type, from, to};
 	void **at;
 
 	if (from == to)
 		return 0;
-	at = bytemap_at(s->a, &s->receive, key, sizeof key);
+	at = bytemap_at(s->a, &s->convert, key, sizeof key);
 	if (!*at) {
 		double t = boxing_seconds(s->types.at[type], s->dists.at[from],
 					  s->dists.at[to]);
@@ -123,11 +149,20 @@ Cost space_receive(struct space *s, int type, int from, int to)
 	return (Cost)(intptr_t)*at - 1;
 }
 
+Cost space_receive(struct space *s, int type, int from, int to)
+{
+	if (is_local(s->dists.at[from], s->dists.at[to],
+		     s->types.at[type].shape.rank))
+		return 0;
+	return convert_cost(s, type, from, to);
+}
+
 Cost space_copy(struct space *s, int type, int from, int to)
 {
-	if (from == to || dist_eq(s->dists.at[from], s->dists.at[to]))
+	if (!is_local(s->dists.at[from], s->dists.at[to],
+		      s->types.at[type].shape.rank))
 		return 0;
-	return in_units(s, COPY + (double)space_bytes(s, type, to) / BANDWIDTH);
+	return convert_cost(s, type, from, to);
 }
 
 /*

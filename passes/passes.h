@@ -314,7 +314,7 @@ struct space {
 	double units;		/* of Cost in a second */
 	LIST(Dist) dists;
 	LIST(Type) types;
-	struct bytemap dist_id, type_id, maker, list, bytes, receive, table;
+	struct bytemap dist_id, type_id, maker, list, bytes, convert, table;
 	int nmakers, nlists;
 	struct text key;	/* scratch */
 };
@@ -324,8 +324,8 @@ int space_dist(struct space *s, Dist d);
 int space_type(struct space *s, Type t);
 /* Bytes on the rank that holds most; dist is legal for type. */
 int64_t space_bytes(struct space *s, int type, int dist);
-/* Of converting. What is received is paid once for each target, what is
- * copied locally once for each reader. */
+/* Of converting, from the conversions' predicted seconds. One that receives
+ * is paid once for each target, one that copies locally by each reader. */
 Cost space_receive(struct space *s, int type, int from, int to);
 Cost space_copy(struct space *s, int type, int from, int to);
 
@@ -367,18 +367,36 @@ const struct fan_tables *fan_find(struct space *s, const struct fan *w,
 /* What the value costs if its producer takes row FROM and port i to[i]. */
 Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to);
 
+/* ---- sbp.c: what inference decided ---- */
+
+/* An output (else -1) or update (else -1) that reads V. */
+struct reader {
+	struct value *v;
+	int output, update;
+};
+
+/* A candidate for each variable: the nodes by id, then the readers. */
+struct decision {
+	struct graph *g;
+	struct space *space;
+	int nvars, nreaders;
+	const struct reader *reader;
+	struct candidates **list;	/* NULL: a reader of anything */
+	int *row;
+	Cost cost;
+	bool exact;		/* proved: no choice costs less */
+	/* What variable X would cost by row ROW, with its conversions and all
+	 * else as decided. */
+	Cost (*price)(void *data, int x, int row);
+	void *data;
+};
+/* Decides and calls LOOK before anything is written to the graph; not after
+ * errors. */
+void sbp_decide(struct graph *g, void (*look)(const struct decision *d,
+					      void *data), void *data);
+
 /* ---- explain.c ---- */
 
-/* What inference decided: a candidate for each node. */
-struct decision {
-	const struct graph *g;
-	struct space *space;
-	struct candidates **list;	/* by node id */
-	const int *row;			/* by node id */
-	int nnodes;			/* those that inference saw */
-	Cost cost;
-	bool exact;
-};
 void explain_print(const struct decision *d, FILE *out);
 
 /* ---- diff.c ---- */

@@ -25,20 +25,13 @@ enum {
 	ROUNDS = 16,		/* of moving neighbourhoods, at most */
 };
 
-/* An output (update < 0) or update that reads V; its variable follows those
- * of the nodes. */
-struct reader {
-	struct value *v;
-	int output, update;
-};
-
 struct infer {
 	struct graph *g;
 	struct arena *a;
 	struct space s;
-	struct candidates **list;	/* by variable */
-	int *row;			/* by variable: the choice */
-	int nvars;
+	int nvars;			/* nodes by id, then readers */
+	struct candidates **list;
+	int *row;			/* the choice */
 	LIST(struct reader) readers;
 	int *first;			/* by value id: where its ports start */
 	struct port *port;
@@ -81,8 +74,21 @@ static bool is_leaf(enum op op)
 	       op == OP_constant;
 }
 
+/* The new value of a state lies as the old one, so '_' is B there. */
+static void fix_states(struct graph *g)
+{
+	for (int i = 0; i < g->updates.n; i++) {
+		struct value *v = g->updates.at[i].state;
+
+		for (int k = 0; v->dist.on && k < v->dist.on->naxes; k++)
+			if (v->dist.t[k].kind == SBP_ANY)
+				v->dist.t[k] = sbp_b();
+	}
+}
+
 static void check_requests(struct graph *g)
 {
+	fix_states(g);
 	for (int i = 0; i < g->values.n; i++) {
 		struct value *v = g->values.at[i];
 
@@ -476,19 +482,76 @@ static void choose(struct infer *f)
 	f->cost = total_cost(f, f->list, f->row);
 }
 
+/* ---- deciding ---- */
+
+static Cost price(void *data, int x, int row)
+{
+	struct infer *f = data;
+	struct arena *a = arena_new();
+	int chosen = f->row[x];
+	Cost c;
+
+	f->row[x] = row;
+	c = cost_around(f, a, x);
+	f->row[x] = chosen;
+	arena_free(a);
+	return c;
+}
+
+static bool decide(struct infer *f)
+{
+	struct graph *g = f->g;
+
+	space_init(&f->s, f->a, g);
+	add_readers(f);
+	count_ports(f);
+	f->list = NEW_N(f->a, struct candidates *, f->nvars + 1);
+	f->reach = NEW_N(f->a, unsigned char, g->values.n + 1);
+	if (!make_lists(f))
+		return false;
+	add_ports(f);
+	choose(f);
+	return true;
+}
+
+void sbp_decide(struct graph *g, void (*look)(const struct decision *d,
+					      void *data), void *data)
+{
+	struct infer f = {.g = g, .a = arena_new()};
+
+	check_requests(g);
+	if (!diag_errors() && decide(&f)) {
+		struct decision d = {
+			.g = g, .space = &f.s, .nvars = f.nvars,
+			.nreaders = f.readers.n, .reader = f.readers.at,
+			.list = f.list, .row = f.row, .cost = f.cost,
+			.exact = f.exact, .price = price, .data = &f};
+
+		look(&d, data);
+	}
+	space_done(&f.s);
+	arena_free(f.a);
+}
+
 /* ---- writing the choice into the graph ---- */
 
-static void write_node(struct infer *f, struct node *n)
+static Dist chosen_in(const struct decision *d, int x, int i)
 {
-	const struct candidates *c = f->list[n->id];
-	const int *in = c->in + f->row[n->id] * c->nin;
-	const int *out = c->out + f->row[n->id] * c->nout;
+	const struct candidates *c = d->list[x];
 
-	n->in_dist = NEW_N(f->g->arena, Dist, n->nin + 1);
+	return d->space->dists.at[c->in[d->row[x] * c->nin + i]];
+}
+
+static void write_node(const struct decision *d, struct node *n)
+{
+	const struct candidates *c = d->list[n->id];
+	const int *out = c->out + d->row[n->id] * c->nout;
+
+	n->in_dist = NEW_N(d->g->arena, Dist, n->nin + 1);
 	for (int i = 0; i < n->nin; i++)
-		n->in_dist[i] = f->s.dists.at[in[i]];
+		n->in_dist[i] = chosen_in(d, n->id, i);
 	for (int i = 0; i < n->nout; i++)
-		n->out[i]->dist = f->s.dists.at[out[i]];
+		n->out[i]->dist = d->space->dists.at[out[i]];
 	if (!n->on && n->nout)
 		n->on = n->out[0]->dist.on;
 }
@@ -509,12 +572,8 @@ static struct value *convert(struct graph *g, struct value *v, Dist d,
 	return n->out[0];
 }
 
-/* X is the variable of reader R. */
-static void write_reader(struct infer *f, struct reader r, int x)
+static void write_reader(struct graph *g, struct reader r, Dist d)
 {
-	struct graph *g = f->g;
-	Dist d = f->s.dists.at[f->list[x]->in[f->row[x]]];
-
 	if (dist_eq(d, r.v->dist))
 		return;
 	if (r.output >= 0)
@@ -525,45 +584,22 @@ static void write_reader(struct infer *f, struct reader r, int x)
 			convert(g, r.v, d, g->updates.at[r.update].span);
 }
 
-static void write_choice(struct infer *f)
+static void write_choice(const struct decision *d, void *data)
 {
-	int nnodes = f->g->nodes.n;
+	int nnodes = d->nvars - d->nreaders;
+	const struct program *p = data;
 
+	if (p->explain)
+		explain_print(d, p->explain);
 	for (int i = 0; i < nnodes; i++)
-		write_node(f, f->g->nodes.at[i]);
-	for (int i = 0; i < f->readers.n; i++)
-		if (f->list[nnodes + i])
-			write_reader(f, f->readers.at[i], nnodes + i);
-}
-
-static void explain(struct infer *f, FILE *out)
-{
-	struct decision d = {.g = f->g, .space = &f->s, .list = f->list,
-			     .row = f->row, .nnodes = f->g->nodes.n,
-			     .cost = f->cost, .exact = f->exact};
-
-	explain_print(&d, out);
+		write_node(d, d->g->nodes.at[i]);
+	for (int i = 0; i < d->nreaders; i++)
+		if (d->list[nnodes + i])
+			write_reader(d->g, d->reader[i],
+				     chosen_in(d, nnodes + i, 0));
 }
 
 void pass_sbp(struct program *p)
 {
-	struct infer f = {.g = p->g, .a = arena_new()};
-
-	check_requests(p->g);
-	if (!diag_errors()) {
-		space_init(&f.s, f.a, p->g);
-		add_readers(&f);
-		count_ports(&f);
-		f.list = NEW_N(f.a, struct candidates *, f.nvars + 1);
-		f.reach = NEW_N(f.a, unsigned char, p->g->values.n + 1);
-		if (make_lists(&f)) {
-			add_ports(&f);
-			choose(&f);
-			if (p->explain)
-				explain(&f, p->explain);
-			write_choice(&f);
-		}
-		space_done(&f.s);
-	}
-	arena_free(f.a);
+	sbp_decide(p->g, write_choice, p);
 }
