@@ -116,7 +116,8 @@ static sbp_status look_at_peers(const struct comm *c, int peer,
 		if (r != c->rank && atomic_load(&c->control[r]->standing) ==
 					    STANDING_FAILED)
 			return message_set(e, SBP_FAILED,
-					   "rank %d has failed", r);
+					   "rank %d has failed: %.400s", r,
+					   c->control[r]->why);
 	if (atomic_load(&c->control[peer]->standing) == STANDING_CLOSED)
 		return message_set(e, SBP_FAILED,
 				   "rank %d has ended before", peer);

@@ -5,6 +5,8 @@
 #ifndef SBP_PRIVATE_H
 #define SBP_PRIVATE_H
 
+#include <stdio.h>
+
 #include "runtime/comm.h"
 
 /* ---- status.c ---- */
@@ -179,11 +181,13 @@ sbp_status model_ready(sbp_model *m, sbp_message *e);
 /* One element in the fewest digits that read back to the same bits. Returns
  * the length; ROOM is at least 32. */
 int show_element(char *to, sbp_dtype t, const void *element);
+int show_double(char *to, double d);
+double element_double(sbp_dtype t, const void *from);
 /* All pieces of T in the order of the ranks, from rank 0; all ranks call. */
 sbp_status show_tensor(sbp_model *m, const sbp_tensor *t, sbp_message *e);
 void show_summary(const sbp_model *m);
 
-/* ---- options.c, feed.c, bench.c, main.c ---- */
+/* ---- options.c, feed.c, main.c ---- */
 
 struct pair {			/* NAME=VALUE */
 	const char *name, *value;
@@ -197,7 +201,7 @@ struct options {
 	const char *load, *save, *log;
 	char **show;
 	int nshow;
-	bool eval, summary, quiet, help, has_seed, has_steps;
+	bool eval, summary, quiet, help, has_seed;
 	int64_t steps, bench;
 	uint64_t seed;
 };
@@ -212,6 +216,9 @@ struct feed {
 	bool *fixed;			/* by tensor: fed by --input */
 	int64_t batch, samples;		/* of the inputs from data sets; 0 */
 };
+/* All names on the command line exist. */
+sbp_status feed_check(const sbp_program *p, const struct options *o,
+		      sbp_message *e);
 sbp_status feed_open(struct feed *f, sbp_model *m, const struct options *o,
 		     sbp_message *e);
 /* Batch NUMBER of every data set into the inputs. */
@@ -220,7 +227,32 @@ sbp_status feed_batch(struct feed *f, sbp_model *m, int64_t number,
 void feed_close(struct feed *f, const sbp_program *p);
 sbp_status feed_outputs(sbp_model *m, const struct options *o,
 			sbp_message *e);
-sbp_status bench_run(sbp_model *m, struct feed *f, int64_t steps,
-		     sbp_message *e);
+/* ---- bench.c ---- */
+
+struct bench {
+	int64_t steps, recv_bytes;	/* received by this rank, a step */
+	double *ms, comm_ms;
+};
+sbp_status bench_run(sbp_model *m, struct bench *b, sbp_message *e);
+/* Rank 0's line of JSON. */
+sbp_status bench_report(sbp_model *m, struct bench *b, sbp_message *e);
+
+/* ---- report.c: scalar outputs, --log and --eval ---- */
+
+struct report {
+	FILE *log;			/* of rank 0 */
+	bool eval;
+	double *sum;			/* by tensor: of --eval */
+	int64_t *count;			/* the same for integers */
+	double start;
+};
+sbp_status report_open(struct report *r, sbp_model *m,
+		       const struct options *o, sbp_message *e);
+/* After step STEP (from 1) of batches as F's. */
+sbp_status report_step(struct report *r, sbp_model *m, const struct feed *f,
+		       int64_t step, sbp_message *e);
+void report_eval(const struct report *r, const sbp_model *m,
+		 const struct feed *f);
+sbp_status report_close(struct report *r, sbp_message *e);
 
 #endif
