@@ -167,8 +167,9 @@ static inline int64_t to_integer(double d, int64_t lo, int64_t hi)
 
 /* Without the name bool, which is a macro. */
 #define PAIR(to_name, to_type, from_name, from_type)                          \
-	static void from_name##_to_##to_name(void *to_, const void *from_,    \
-					     int64_t n)                       \
+	static void loop_##from_name##_##to_name(void *to_,                   \
+						 const void *from_,           \
+						 int64_t n)                   \
 	{                                                                     \
 		const from_type *from = from_;                                \
 		to_type *to = to_;                                            \
@@ -199,9 +200,9 @@ TO_ALL(f64, double)
 /* ORDER dtype */
 #define ROW(name)                                                             \
 	{                                                                     \
-		name##_to_b8, name##_to_u8, name##_to_i8, name##_to_i32,      \
-			name##_to_i64, name##_to_f16, name##_to_bf16,         \
-			name##_to_f32, name##_to_f64                          \
+		loop_##name##_b8, loop_##name##_u8, loop_##name##_i8, loop_##name##_i32,      \
+			loop_##name##_i64, loop_##name##_f16, loop_##name##_bf16,         \
+			loop_##name##_f32, loop_##name##_f64                          \
 	}
 static void (*const pairs[][SBP_F64 + 1])(void *, const void *, int64_t) = {
 	ROW(b8), ROW(u8), ROW(i8), ROW(i32), ROW(i64),
