@@ -73,11 +73,23 @@ struct target {
 	enum device device;
 	const char *suffix;	/* of translation units */
 	const char *include;	/* what they include first, lines */
+	const char *handle;	/* the parameter m of a step's functions */
+	const char *at;		/* how an address begins; %s: element type */
+	const char *at_text;	/* the definition of what that calls */
+	const char *copy;	/* the function that copies bytes */
+	bool tables_apart;	/* NAME_tables.c has the tables */
 	/* Defines the function of N and fills its call; false: nothing runs. */
 	bool (*kernel)(struct emitter *e, const struct node *n, struct call *c);
+	/* Fills the call of move N, the ID-th of the program. */
+	void (*move)(struct emitter *e, const struct node *n, int id,
+		     struct call *c);
 	/* The statement that makes a call; ARGS has the arguments' text. */
 	void (*call)(struct emitter *e, const struct call *c, const char *args,
 		     struct text *out);
+	/* The function NAME that the runtime calls, after those of the step,
+	 * whose definition begins with the text that it returns. */
+	const char *(*entry)(struct emitter *e, const char *name,
+			     bool external, struct text *after);
 };
 /* That of the model's placement. */
 const struct target *target_of(const struct program *p);
@@ -99,8 +111,10 @@ void find_turns(struct arena *a, const struct call *calls, int n,
 
 /* ---- step.c: the functions of a step ---- */
 
-/* The step of e->class as function NAME, in e->step. */
-void emit_step(struct emitter *e, const char *name, bool external);
+/* The step of e->class, in e->step. HEAD begins its definition, up to the
+ * name. */
+void emit_step(struct emitter *e, const char *head);
+void call_arg(struct emitter *e, struct call *c, struct arg arg);
 /* The moves of a program, in plan order. */
 int move_count(const struct program *p);
 

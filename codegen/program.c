@@ -126,46 +126,6 @@ static void add_offsets(struct emitter *e, struct text *t)
 
 /* ---- units ---- */
 
-static void add_declarations(struct emitter *e, struct text *t)
-{
-	int moves = move_count(e->p);
-
-	if (moves > 0 && e->p->nclasses > 1)
-		text_add(t, "extern const sbp_move %s[%d];\n\n", e->moves,
-			 moves);
-	else if (moves > 0)
-		text_add(t, "static const sbp_move %s[%d];\n\n", e->moves,
-			 moves);
-	if (strstr(e->step.at, "at(m, ") != NULL)
-		text_add(t, "static inline void *at(const sbp_model *m, "
-			    "int64_t offset)\n"
-			    "{\n\treturn m->arena + offset;\n}\n\n");
-}
-
-static void emit_unit(struct emitter *e, struct text *t)
-{
-	struct text tables = {0};
-	const char *name;
-
-	name = e->class == 0 ? arena_text(e->arena, "%s_step", e->prefix)
-			     : arena_text(e->arena, "%s_class%d_step",
-					  e->prefix, e->class);
-	emit_step(e, name, e->class > 0);
-	if (e->class == 0)
-		emit_tables(e, &tables);
-	add_head(t, e->p, e->class);
-	text_add(t, "%s#include \"%s.h\"\n\n", e->target->include, e->base);
-	add_offsets(e, t);
-	add_declarations(e, t);
-	if (e->class > 0)
-		text_add(t, "sbp_status %s(sbp_model *m);\n\n", name);
-	text_add(t, "%s%s%s", e->kernels.at ? e->kernels.at : "", e->step.at,
-		 tables.at ? tables.at : "");
-	text_free(&e->kernels);
-	text_free(&e->step);
-	text_free(&tables);
-}
-
 static const char *unit_suffix(const struct emitter *e)
 {
 	if (e->class == 0)
@@ -173,11 +133,72 @@ static const char *unit_suffix(const struct emitter *e)
 	return arena_text(e->arena, "_class%d%s", e->class, e->target->suffix);
 }
 
-static struct emitted *add_file(struct program *p, struct emitted_files *out,
-				const char *suffix)
+/* Valid until the next file is added. */
+static struct text *add_file(struct program *p, struct emitted_files *out,
+			     const char *suffix)
 {
 	PUSH(p->arena, out->at, (struct emitted){.suffix = suffix});
-	return &out->at.at[out->at.n - 1];
+	return &out->at.at[out->at.n - 1].text;
+}
+
+static bool moves_shared(const struct emitter *e)
+{
+	return e->p->nclasses > 1 || e->target->tables_apart;
+}
+
+static void add_declarations(struct emitter *e, struct text *t)
+{
+	int moves = move_count(e->p);
+	const char *begin = strchr(e->target->at, '(');
+	const char *at = e->target->at;
+
+	if (moves > 0)
+		text_add(t, "%sconst sbp_move %s[%d];\n\n",
+			 moves_shared(e) ? "extern " : "static ", e->moves,
+			 moves);
+	if (strstr(e->step.at, arena_text(e->arena, "%.*s", 2, at)) != NULL &&
+	    begin != NULL)
+		text_add(t, "%s", e->target->at_text);
+}
+
+static void add_tables(struct emitter *e, struct emitted_files *out,
+		       struct text *t)
+{
+	struct text *own = t;
+
+	if (e->class > 0)
+		return;
+	if (e->target->tables_apart) {
+		own = add_file(e->p, out, "_tables.c");
+		text_add(own, "/*\n * %s: what the runtime reads.\n */\n"
+			      "#include \"%s.h\"\n\n",
+			 e->p->g->name, e->base);
+	}
+	emit_tables(e, own);
+}
+
+static void emit_unit(struct emitter *e, struct emitted_files *out)
+{
+	struct text tables = {0}, after = {0}, *t;
+	const char *name, *head;
+
+	name = e->class == 0 ? arena_text(e->arena, "%s_step", e->prefix)
+			     : arena_text(e->arena, "%s_class%d_step",
+					  e->prefix, e->class);
+	head = e->target->entry(e, name, e->class > 0, &after);
+	emit_step(e, head);
+	add_tables(e, out, &tables);
+	t = add_file(e->p, out, unit_suffix(e));
+	add_head(t, e->p, e->class);
+	text_add(t, "%s#include \"%s.h\"\n\n", e->target->include, e->base);
+	add_offsets(e, t);
+	add_declarations(e, t);
+	text_add(t, "%s%s%s%s", e->kernels.at ? e->kernels.at : "", e->step.at,
+		 after.at ? after.at : "", tables.at ? tables.at : "");
+	text_free(&e->kernels);
+	text_free(&e->step);
+	text_free(&tables);
+	text_free(&after);
 }
 
 void emit_main(const struct program *p, const char *base, int rank,
@@ -196,7 +217,7 @@ void emit_program(struct program *p, const char *base,
 	const char **names = value_names(p);
 	const char *prefix = c_name(p->arena, p->g->name);
 
-	emit_header(p, base, &add_file(p, out, ".h")->text);
+	emit_header(p, base, add_file(p, out, ".h"));
 	for (int c = 0; c < p->nclasses; c++) {
 		struct emitter e = {
 			.arena = p->arena,
@@ -210,9 +231,9 @@ void emit_program(struct program *p, const char *base,
 			.moves = "moves",
 		};
 
-		if (p->nclasses > 1)
+		if (moves_shared(&e))
 			e.moves = arena_text(p->arena, "%s_moves", prefix);
-		emit_unit(&e, &add_file(p, out, unit_suffix(&e))->text);
+		emit_unit(&e, out);
 	}
-	emit_main(p, base, -1, &add_file(p, out, "_main.c")->text);
+	emit_main(p, base, -1, add_file(p, out, "_main.c"));
 }

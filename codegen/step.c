@@ -48,34 +48,32 @@ int move_count(const struct program *p)
 	return n;
 }
 
-static void add_arg(struct stepper *s, struct call *c, struct arg arg)
+void call_arg(struct emitter *e, struct call *c, struct arg arg)
 {
-	PUSH(s->e->arena, c->args, arg);
+	PUSH(e->arena, c->args, arg);
 }
 
 static void copy_call(struct stepper *s, const struct node *n,
 		      const struct value *to, const struct value *from)
 {
-	struct call c = {.function = name_of("__builtin_memcpy"), .n = n};
-	const struct local *own = &s->e->p->local[to->id];
+	struct emitter *e = s->e;
+	struct call c = {.function = name_of(e->target->copy), .n = n};
+	int64_t bytes = e->p->local[to->id].bytes;
 
-	if (own->bytes == 0)
+	if (bytes == 0)
 		return;
-	add_arg(s, &c, (struct arg){.kind = ARG_VALUE, .v = to,
-				    .ctype = "void"});
-	add_arg(s, &c, (struct arg){.kind = ARG_VALUE, .v = from,
-				    .ctype = "void"});
-	add_arg(s, &c, (struct arg){.kind = ARG_INT, .i = own->bytes});
-	PUSH(s->e->arena, s->calls, c);
+	call_arg(e, &c, (struct arg){ARG_VALUE, to, "unsigned char", 0, NULL});
+	call_arg(e, &c,
+		 (struct arg){ARG_VALUE, from, "unsigned char", 0, NULL});
+	call_arg(e, &c, (struct arg){.kind = ARG_INT, .i = bytes});
+	PUSH(e->arena, s->calls, c);
 }
 
 static void move_call(struct stepper *s, const struct node *n, int id)
 {
-	struct call c = {
-		.function = name_of("sbp_move_run"), .n = n, .status = true};
+	struct call c = {.n = n};
 
-	add_arg(s, &c, (struct arg){.kind = ARG_TEXT, .text = name_of("m")});
-	add_arg(s, &c, (struct arg){.kind = ARG_MOVE, .i = id});
+	s->e->target->move(s->e, n, id, &c);
 	PUSH(s->e->arena, s->calls, c);
 }
 
@@ -144,7 +142,8 @@ static int64_t arg_number(const struct emitter *e, const struct arg *arg)
 static void add_value(struct emitter *e, const struct arg *arg, struct text *t)
 {
 	e->named[arg->v->id] = true;
-	text_add(t, "at(m, AT_%s", e->name[arg->v->id]);
+	text_add(t, e->target->at, arg->ctype);
+	text_add(t, "AT_%s", e->name[arg->v->id]);
 }
 
 /* What follows the first of an argument's values: " + 64 * i", or nothing. */
@@ -380,14 +379,16 @@ static const char *column_of(struct stepper *s, struct columns *k,
 }
 
 static void add_column(const struct stepper *s, const char *column,
-		       enum arg_kind kind, struct text *t)
+		       const struct arg *arg, struct text *t)
 {
-	if (kind == ARG_VALUE)
-		text_add(t, "at(m, %s[i])", column);
-	else if (kind == ARG_MOVE)
+	if (arg->kind == ARG_VALUE) {
+		text_add(t, s->e->target->at, arg->ctype);
+		text_add(t, "%s[i])", column);
+	} else if (arg->kind == ARG_MOVE) {
 		text_add(t, "&%s[%s[i]]", s->e->moves, column);
-	else
+	} else {
 		text_add(t, "%s[i]", column);
+	}
 }
 
 static void loop_argument(struct stepper *s, struct columns *k, int call,
@@ -408,7 +409,7 @@ static void loop_argument(struct stepper *s, struct columns *k, int call,
 	for (int i = 0; i < k->turn.count; i++)
 		value[i] = arg_number(s->e,
 				      turn_arg(s, k->turn, call, arg, i));
-	add_column(s, column_of(s, k, first, value), first->kind, t);
+	add_column(s, column_of(s, k, first, value), first, t);
 }
 
 static void add_arrays(struct stepper *s, const struct columns *k)
@@ -460,9 +461,9 @@ static int turn_parts(struct stepper *s, struct columns *k, struct text *t)
 		for (int call = at; call < end; call++)
 			turn_call(s, k, call, 1, &body);
 		text_add(&s->e->step,
-			 "SBP_CALLS static sbp_status loop%d_%d(sbp_model *m, "
+			 "SBP_CALLS static sbp_status loop%d_%d(%s, "
 			 "int64_t i)\n{\n%s\treturn SBP_OK;\n}\n\n",
-			 k->id, parts + 1, body.at + (body.at[0] == '\n'));
+			 k->id, parts + 1, s->e->target->handle, body.at + (body.at[0] == '\n'));
 		text_free(&body);
 		text_add(t, "\t\tSBP_TRY(loop%d_%d(m, i));\n", k->id,
 			 parts + 1);
@@ -536,7 +537,7 @@ static void add_function(struct stepper *s, const char *head,
 {
 	struct text *t = &s->e->step;
 
-	text_add(t, "%s(sbp_model *m)\n{\n", head);
+	text_add(t, "%s(%s)\n{\n", head, s->e->target->handle);
 	for (int i = 0; i < n; i++)
 		text_add(t, "%s", item[i].text + (i == 0 &&
 						 item[i].text[0] == '\n'));
@@ -593,7 +594,7 @@ static int count_items(const struct stepper *s)
 	return n;
 }
 
-void emit_step(struct emitter *e, const char *name, bool external)
+void emit_step(struct emitter *e, const char *head)
 {
 	struct stepper s = {.e = e, .functions = name_set_new(e->arena)};
 	struct turns turns = {0};
@@ -610,10 +611,7 @@ void emit_step(struct emitter *e, const char *name, bool external)
 		cut(&s);
 	if (s.items.n == 0)
 		PUSH(e->arena, s.items, (struct item){"\t(void)m;\n", 0, NULL});
-	add_function(&s,
-		     arena_text(e->arena, "%ssbp_status %s",
-				external ? "" : "static ", name),
-		     s.items.at, s.items.n);
+	add_function(&s, head, s.items.at, s.items.n);
 	if (s.tables.n > 0) {
 		text_add(&s.tables, "%s", e->step.at);
 		text_free(&e->step);

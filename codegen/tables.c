@@ -151,6 +151,7 @@ static void add_offset(struct tables *t, const struct value *v, bool named,
 	struct emitter *e = t->e;
 	const int64_t *at = e->p->local[v->id].at;
 
+	named = named && !e->target->tables_apart;
 	if (e->p->nclasses == 1 && named && at[0] >= 0) {
 		e->named[v->id] = true;
 		text_add(out, "AT_%s", e->name[v->id]);
@@ -285,8 +286,10 @@ static void add_moves(struct tables *t)
 	}
 	add_patterns(t);
 	add_offsets(t, "moves_at", ends, 2 * n, 2);
+	if (strcmp(e->moves, "moves") != 0)
+		text_add(t->out, "extern const sbp_move %s[%d];\n", e->moves, n);
 	text_add(t->out, "%sconst sbp_move %s[] = {\n",
-		 e->p->nclasses > 1 ? "" : "static ", e->moves);
+		 strcmp(e->moves, "moves") == 0 ? "static " : "", e->moves);
 	id = 0;
 	for (int i = 0; i < g->nodes.n; i++)
 		if (g->nodes.at[i]->op == OP_move) {
@@ -525,13 +528,16 @@ static void add_steps(struct tables *t)
 	const struct program *p = t->e->p;
 	const char *prefix = t->e->prefix;
 
+	if (t->e->target->tables_apart)
+		text_add(t->out, "sbp_status %s_step(sbp_model *m);\n", prefix);
 	for (int c = 1; c < p->nclasses; c++)
 		text_add(t->out, "sbp_status %s_class%d_step(sbp_model *m);\n",
 			 prefix, c);
 	text_add(t->out,
 		 "%sstatic sbp_status (*const steps[])(sbp_model *m) = {\n"
 		 "\t%s_step,\n",
-		 p->nclasses > 1 ? "\n" : "", prefix);
+		 p->nclasses > 1 || t->e->target->tables_apart ? "\n" : "",
+		 prefix);
 	for (int c = 1; c < p->nclasses; c++)
 		text_add(t->out, "\t%s_class%d_step,\n", prefix, c);
 	text_add(t->out, "};\n\n");

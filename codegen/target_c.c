@@ -1,12 +1,22 @@
 /*
- * target_c.c: the targets' table, and C for the cpu: a kernel is a function
- * and a call is a call.
+ * target_c.c: the targets' table, and C for the cpu: a kernel is a function,
+ * a move is the runtime's, and the step is what the runtime calls.
  */
 #include "codegen/codegen.h"
 
 static bool c_kernel(struct emitter *e, const struct node *n, struct call *c)
 {
 	return kernel_call(e, n, c);
+}
+
+static void c_move(struct emitter *e, const struct node *n, int id,
+		   struct call *c)
+{
+	(void)n;
+	c->function = name_of("sbp_move_run");
+	c->status = true;
+	call_arg(e, c, (struct arg){.kind = ARG_TEXT, .text = name_of("m")});
+	call_arg(e, c, (struct arg){.kind = ARG_MOVE, .i = id});
 }
 
 static void c_call(struct emitter *e, const struct call *c, const char *args,
@@ -19,9 +29,22 @@ static void c_call(struct emitter *e, const struct call *c, const char *args,
 		text_add(out, "%s(%s);", c->function, args);
 }
 
+static const char *c_entry(struct emitter *e, const char *name, bool external,
+			   struct text *after)
+{
+	(void)after;
+	if (external)
+		return arena_text(e->arena,
+				  "sbp_status %s(sbp_model *m);\n\n"
+				  "sbp_status %s",
+				  name, name);
+	return arena_text(e->arena, "static sbp_status %s", name);
+}
+
 static const struct target targets[] = {
-#define TARGET(name, device, suffix, include)                                 \
-	{#name, device, suffix, include, name##_kernel, name##_call},
+#define TARGET(name, ...)                                                     \
+	{#name,	      __VA_ARGS__, name##_kernel,                             \
+	 name##_move, name##_call, name##_entry},
 #include "codegen/target.def"
 #undef TARGET
 };
