@@ -346,15 +346,28 @@ static int64_t extents(Dist d, enum sbp_kind kind)
 	return n;
 }
 
-/* How many devices hold an element both before and after, at most. */
-static int64_t copies(Dist from, Dist to)
+/* On an equal placement: over how many devices one may vary the coordinates
+ * of the axes whose terms, before and after, are of these kinds. */
+static int64_t alike(Dist from, Dist to, unsigned from_kinds,
+		     unsigned to_kinds)
 {
 	int64_t n = 1;
 
 	for (int k = 0; k < from.on->naxes; k++)
-		if (from.t[k].kind != SBP_S && to.t[k].kind != SBP_S)
+		if (from_kinds >> from.t[k].kind & 1 &&
+		    to_kinds >> to.t[k].kind & 1)
 			n *= from.on->extent[k];
 	return n;
+}
+
+static unsigned reductions(Dist d)
+{
+	unsigned kinds = 0;
+
+	for (int k = 0; k < d.on->naxes; k++)
+		if (d.t[k].kind == SBP_P)
+			kinds |= 1u << d.t[k].red;
+	return kinds;
 }
 
 static Dist without_p(Dist d)
@@ -387,7 +400,8 @@ static struct need need_of(Type t, Dist from, Dist to)
 			need.piece = recv[i] + local[i];
 	}
 	if (dist_same_place(from, to))
-		held /= copies(from, to);
+		held /= alike(from, to, 1u << SBP_B | 1u << SBP_P,
+			      1u << SBP_B | 1u << SBP_P);
 	need.uncovered = held < all ? all - held : 0;
 	free(recv);
 	free(local);
@@ -396,8 +410,8 @@ static struct need need_of(Type t, Dist from, Dist to)
 
 /*
  * The fewest receipts of an element of a partial target that has HOLDERS in
- * each of its GROUPS, of PARTS that have COPIES each: some groups take one
- * part as it is, one reduces the rest, the others hold the identity.
+ * each of its GROUPS, of PARTS that have COPIES in a group: some groups take
+ * one part as it is, one reduces the rest, the others hold the identity.
  */
 static int64_t receipts_partial(int64_t parts, int64_t groups, int64_t holders,
 				int64_t copies)
@@ -415,6 +429,21 @@ static int64_t receipts_partial(int64_t parts, int64_t groups, int64_t holders,
 	return least;
 }
 
+static int64_t partial_bound(Dist from, Dist to, bool apart)
+{
+	int64_t parts = extents(from, SBP_P), groups = extents(to, SBP_P);
+	int64_t holders = extents(to, SBP_B), copies = holders;
+
+	if (dist_same_place(from, to))
+		copies = alike(from, to, 1u << SBP_B, 1u << SBP_B);
+	else if (apart)
+		copies = 0;
+	/* Parts of a sum are no parts of a maximum. */
+	if (!(reductions(from) & reductions(to)))
+		groups = 1;
+	return receipts_partial(parts, groups, holders, copies);
+}
+
 /*
  * Without P each rank needs what it does not hold. With P each element needs
  * parts - 1 receipts to be reduced and one for each further holder; these are
@@ -429,11 +458,8 @@ int64_t boxing_bound(Type t, Dist from, Dist to)
 	int64_t all = type_bytes(t), receipts, least;
 
 	if (groups > 1) {
-		int64_t held = need.uncovered == all ? 0 :
-				       extents(from, SBP_B);
-
-		receipts = all * receipts_partial(parts, groups, holders,
-						  held);
+		receipts = all * partial_bound(from, to,
+					       need.uncovered == all);
 		least = 0;
 	} else {
 		least = parts > 1 ? need.piece : need.missing;
