@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """All pairs of distributions, end to end, against NumPy.
 
-usage: boxing_pairs.py [-v] [-k NAME] [BIN]
+usage: oracle_boxing_pairs.py [-v] [-k NAME] [BIN]
 
 One program for each case (a mesh, or two) holds many conversions: every input
 is fed one piece a rank, every output is read back as one piece a rank. Values
 are small integers of both signs, so sums are exact and results must be equal.
-BIN has sbpc and sbprun; build/release/bin by default.
+BIN has sbpc and sbprun; $SBPC_BIN by default.
 """
 import itertools
 import json
@@ -268,7 +268,8 @@ def attempt(case, bin_dir, verbose):
 
 
 def main(args):
-    verbose, only, bin_dir = False, None, "build/release/bin"
+    verbose, only = False, None
+    bin_dir = os.environ.get("SBPC_BIN", "build/release/bin")
     while args:
         arg = args.pop(0)
         if arg == "-v":
