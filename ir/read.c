@@ -19,7 +19,6 @@ struct reader {
 	const char *s, *end;
 	bool failed;
 	LIST(struct value *) by_id;	/* NULL: not defined yet */
-	LIST(struct node *) body;	/* of the kernel that is being read */
 };
 
 static void fail(struct reader *r, const char *what)
@@ -661,8 +660,31 @@ static struct node *read_call(struct reader *r, Span span)
 	return node_new(r->g, op, span, in.n, in.at);
 }
 
+static void check_dists(struct reader *r, const struct node *n)
+{
+	const char *why;
+	bool known = n->in_dist || !n->nin;
+	int i;
+
+	for (i = 0; i < n->nout; i++) {
+		known = known && dist_known(n->out[i]->dist);
+		why = n->out[i]->dist.on ?
+		      dist_why_not(n->out[i]->dist, n->out[i]->type) : NULL;
+		if (why)
+			fail(r, why);
+	}
+	for (i = 0; i < n->nin; i++)
+		known = known && dist_known(n->in_dist[i]);
+	if (r->failed || !known || n->op == OP_to || n->op == OP_move ||
+	    n->op == OP_kernel)
+		return;
+	why = op_why_not(n, n->in_dist, &n->out[0]->dist);
+	if (why)
+		fail(r, why);
+}
+
 /* Whether N has the type that its operator gives. */
-static void check_node(struct reader *r, struct node *n)
+static void check_type(struct reader *r, struct node *n)
 {
 	Type t;
 
@@ -709,7 +731,9 @@ static struct node *read_node(struct reader *r, bool in_body)
 	n->span.hi = r->source->base + (uint32_t)(r->s - r->source->text);
 	for (i = 0; i < out.n; i++)
 		out.at[i]->span = n->span;
-	check_node(r, n);
+	check_type(r, n);
+	if (!r->failed)
+		check_dists(r, n);
 	return n;
 }
 

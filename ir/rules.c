@@ -712,8 +712,9 @@ const struct rule *rule_find(const char *at_name)
 
 /* ---- '@name' in the columns sum and max ---- */
 
-/* The number that all elements of V are known to be. */
-static bool known_number(const struct value *v, double *d)
+/* The number that all elements of V are known to be, a factor that keeps or
+ * turns the order: 0 times the identity, an infinity, would be nan. */
+static bool known_factor(const struct value *v, double *d)
 {
 	const struct node *n = v->def;
 
@@ -723,18 +724,17 @@ static bool known_number(const struct value *v, double *d)
 	if (!n || n->op != OP_fill)
 		return false;
 	*d = attr_float(n, "value");
-	return true;
+	/* Neither 0 nor infinite in the narrowest float either. */
+	return fabs(*d) >= 0x1p-24 && fabs(*d) <= 65504;
 }
 
-/* A finite factor that is known and not 0 keeps or turns the order. (0 times
- * the identity, an infinity, would be nan.) */
 static const char *mul_sets(const struct node *n)
 {
 	double d;
 
-	if (known_number(n->in[1], &d) && isfinite(d) && d != 0)
+	if (known_factor(n->in[1], &d))
 		return d > 0 ? "{0} float" : "{0}swap float";
-	if (known_number(n->in[0], &d) && isfinite(d) && d != 0)
+	if (known_factor(n->in[0], &d))
 		return d > 0 ? "{1} float" : "{1}swap float";
 	return "";
 }
