@@ -13,9 +13,9 @@
 
 /* ---- letters ---- */
 
-const char *term_read(const char *s, struct term *t)
+const char *term_read(const char *s, struct index_term *t)
 {
-	*t = (struct term){0};
+	*t = (struct index_term){0};
 	for (; *s && *s != ',' && *s != '-'; s++) {
 		if (*s == '*')
 			t->star = true;
@@ -71,10 +71,10 @@ static void reduction_letters(struct arena *a, const struct node *n,
 /* The axes of '*': aligned from the right, extent 1 lacks the letter where
  * the result is wider. */
 static void star_letters(struct arena *a, const struct node *n,
-			 const struct term *term, struct letters *l)
+			 const struct index_term *term, struct letters *l)
 {
 	const struct value *out = n->out[0];
-	const struct term *last = &term[n->nin];
+	const struct index_term *last = &term[n->nin];
 	int rank = out->type.shape.rank - last->n, i, t, at;
 	int8_t *axis;
 	Shape s;
@@ -94,7 +94,7 @@ static void star_letters(struct arena *a, const struct node *n,
 
 /* The letter C in all terms. */
 static void one_letter(struct arena *a, const struct node *n, char c,
-		       const struct term *term, struct letters *l)
+		       const struct index_term *term, struct letters *l)
 {
 	int8_t *axis = letter_add(a, l);
 	int t, k;
@@ -108,7 +108,7 @@ static void one_letter(struct arena *a, const struct node *n, char c,
 }
 
 static void plain_letters(struct arena *a, const struct node *n,
-			  const struct term *term, struct letters *l)
+			  const struct index_term *term, struct letters *l)
 {
 	char seen[4 * MAX_RANK] = "";
 	int order[4], t, k, i;
@@ -132,7 +132,7 @@ void op_letters(struct arena *a, const struct node *n, struct letters *l)
 	const struct op_info *info = op_info(n->op);
 	const struct rule *rule;
 	const char *s = info->index;
-	struct term term[4];
+	struct index_term term[4];
 	int t;
 
 	*l = (struct letters){.ntensors = n->nin + n->nout};

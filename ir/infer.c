@@ -295,7 +295,7 @@ static bool extents_differ(const struct node *n, const struct binding *b,
 }
 
 /* Binds the letters of operand I, or checks those that are bound. */
-static bool bind(const struct node *n, int i, const struct term *term,
+static bool bind(const struct node *n, int i, const struct index_term *term,
 		 struct binding *bound, int *nbound)
 {
 	Shape s = n->in[i]->type.shape;
@@ -329,7 +329,7 @@ static bool no_broadcast(const struct node *n)
 }
 
 /* Broadcasts the '*' axes of operand I into STAR. */
-static bool bind_star(const struct node *n, int i, const struct term *term,
+static bool bind_star(const struct node *n, int i, const struct index_term *term,
 		      Shape *star)
 {
 	Shape s = n->in[i]->type.shape;
@@ -348,7 +348,7 @@ static bool infer_letters(struct graph *g, struct node *n, const char *index)
 {
 	struct binding bound[2 * MAX_RANK];
 	Shape star = {0};
-	struct term term;
+	struct index_term term;
 	int i, k, b, nbound = 0;
 
 	for (i = 0; i < n->nin; i++) {

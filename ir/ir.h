@@ -342,13 +342,13 @@ struct letters {
 };
 void op_letters(struct arena *a, const struct node *n, struct letters *l);
 /* One tensor of an index expression: "*mk". */
-struct term {
+struct index_term {
 	bool star, at;
 	int n;
 	char letter[MAX_RANK];
 };
 /* Reads a term and the ',' or '->' after it; returns what follows. */
-const char *term_read(const char *s, struct term *t);
+const char *term_read(const char *s, struct index_term *t);
 int8_t *letter_add(struct arena *a, struct letters *l);	/* axis, all -1 */
 
 /* What an '@name' of the column `index` stands for; functions may be NULL. */
