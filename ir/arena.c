@@ -63,7 +63,7 @@ static struct block *block_new(size_t size)
 	return b;
 }
 
-/* A block of its own for SIZE bytes, put behind the one that is being filled. */
+/* A block of its own for SIZE bytes, behind the one that is being filled. */
 static void *alloc_big(struct arena *a, size_t size)
 {
 	struct block *b = block_new(size);

@@ -329,8 +329,8 @@ static bool no_broadcast(const struct node *n)
 }
 
 /* Broadcasts the '*' axes of operand I into STAR. */
-static bool bind_star(const struct node *n, int i, const struct index_term *term,
-		      Shape *star)
+static bool bind_star(const struct node *n, int i,
+		      const struct index_term *term, Shape *star)
 {
 	Shape s = n->in[i]->type.shape;
 

@@ -28,7 +28,7 @@ char *arena_text(struct arena *a, const char *format, ...) PRINTF(2, 3);
 #define NEW_N(a, type, n) ((type *)arena_alloc(a, sizeof(type) * (size_t)(n)))
 
 /* A growing array in an arena: LIST(int) l = {0}; PUSH(a, l, 3); l.at[0] */
-#define LIST(type) struct { type *at; int n, room; }
+#define LIST(...) struct { __VA_ARGS__ *at; int n, room; }
 #define PUSH(a, list, ...)                                                    \
 	(list_room(a, (void **)&(list).at, (list).n, &(list).room,            \
 		   sizeof *(list).at),                                        \
@@ -236,7 +236,7 @@ int64_t piece_count(Piece p);
 Shape piece_max(Shape shape, Dist d);
 bool piece_even(Shape shape, Dist d, int axis);
 
-/* ---- op.c, index.c, infer.c, rules.c: the operator table, what it says ---- */
+/* ---- op.c, index.c, infer.c, rules.c: the operator table ---- */
 
 enum op {
 #define OP(name, ...) OP_##name,
