@@ -1,0 +1,180 @@
+/*
+ * kernel.h: what the files of kernel generation share. kernel.c gives
+ * functions names and keeps one of each; kernel_nest.c finds the loops of a
+ * fused kernel, kernel_body.c writes them; kernel_expr.c turns operators into
+ * C; kernel_call.c and kernel_index.c write routines that are no map and no
+ * reduction.
+ */
+#ifndef SBPC_CODEGEN_KERNEL_H
+#define SBPC_CODEGEN_KERNEL_H
+
+#include <stdarg.h>
+
+#include "codegen/codegen.h"
+
+enum { LANES = 16 };
+
+/* ---- kernel.c: functions, each once ---- */
+
+/* The parameters of a function that is being written, and their arguments. */
+struct params {
+	LIST(const struct value *) values;	/* outputs first */
+	LIST(const char *) names;		/* of values */
+	int nout;
+	LIST(const struct extent *) extents;	/* n0, n1, ... */
+	bool model;		/* takes m */
+	bool status;		/* returns sbp_status */
+	LIST(struct arg) more;	/* after the extents, ... */
+	LIST(const char *) more_decls;	/* declared so: "int line" */
+};
+/* The name of V as a parameter, entered when new. */
+const char *param_value(struct emitter *e, struct params *p,
+			const struct value *v, bool output);
+/* The name of an extent or first index that differs from rank to rank;
+ * MEMBER is "n" or "lo". */
+const char *param_extent(struct emitter *e, struct params *p,
+			 const struct extent *x, const char *member);
+/* "int64_t NAME" whose argument is TEXT. */
+void param_text(struct emitter *e, struct params *p, const char *decl,
+		const char *text);
+/* The local extent of an axis of V: a number or a parameter. */
+const char *param_axis(struct emitter *e, struct params *p,
+		       const struct value *v, int axis);
+/* Its first index: "0" or a parameter. */
+const char *param_first(struct emitter *e, struct params *p,
+			const struct value *v, int axis);
+
+/*
+ * Defines a function of TEXT, in which "@" stands for its name, unless an
+ * equal one is there. The name is made of STEM and of SHAPE. Fills call C.
+ */
+void define_function(struct emitter *e, const struct node *n,
+		     const struct params *p, const char *stem, Shape shape,
+		     const char *text, struct call *c);
+/* "(sbp_model *m, float *restrict y, const float *restrict a, int64_t n0)" */
+void add_signature(struct text *t, const struct params *p, bool restricted);
+const char *dtype_c(enum dtype t);	/* in memory: f16 is uint16_t */
+const char *taken_text(struct arena *a, struct text *t);	/* and frees */
+
+/* Statements at a depth of blocks. */
+struct lines {
+	struct text t;
+	int indent;
+};
+void put(struct lines *l, const char *format, ...) PRINTF(2, 3);
+void put_open(struct lines *l, const char *format, ...) PRINTF(2, 3); /* { */
+void put_close(struct lines *l, int indent);	/* blocks down to INDENT */
+
+/* ---- kernel_expr.c: operators as C expressions ---- */
+
+/* Whether the kernel computes in vectors is the caller's to say. */
+const char *expr_type(enum dtype t, bool vectors);	/* of a variable */
+/* N applied to operands that are names or literals. */
+const char *expr_map(struct arena *a, const struct node *n, bool vectors,
+		     const char *const *operand);
+/* A number in the type of a variable. */
+const char *expr_number(struct arena *a, const struct node *fill,
+			bool vectors);
+const char *expr_identity(struct arena *a, const struct node *fold,
+			  bool vectors);
+/* The statement that adds X to the accumulator NAME; in the first N lanes
+ * only, where LANES is not NULL. */
+const char *expr_accumulate(struct arena *a, const struct node *fold,
+			    bool vectors, const char *name, const char *x,
+			    const char *lanes);
+/* Brings the lanes of an accumulator together. */
+const char *expr_across(struct arena *a, const struct node *fold,
+			const char *name);
+/* X rounded to T, where T is stored in fewer bits than it is computed in. */
+const char *expr_round(struct arena *a, enum dtype t, bool vectors,
+		       const char *x);
+/* An element in memory as a variable's type, and back. */
+const char *expr_get(struct arena *a, enum dtype t, const char *x);
+const char *expr_put(struct arena *a, enum dtype t, const char *x);
+/* C for the dtype conversion of X between variables of scalar kernels. */
+const char *expr_cast(struct arena *a, enum dtype from, enum dtype to,
+		      const char *x);
+bool expr_fails(const struct node *n);	/* sets `bad` at run time */
+/* A literal of type T. */
+const char *expr_literal(struct arena *a, enum dtype t, double d, int64_t i);
+
+/* ---- kernel_nest.c, kernel_body.c: a fused kernel ---- */
+
+/* Axes of the domain that run as one loop. */
+struct loop {
+	int64_t max;		/* the largest extent of any rank */
+	const char *extent;	/* its text */
+	const char *index;	/* "i" */
+	bool fixed;		/* all ranks have max */
+	bool reduced;
+	bool straight;		/* at most one vector: no loop is written */
+};
+
+/* A tensor in memory, as one node reads or writes it. */
+struct access {
+	const struct value *v;
+	const char *param;
+	unsigned loops;		/* a bit for each loop that it runs along */
+};
+
+struct nest {
+	struct emitter *e;
+	struct arena *a;
+	const struct node *n;
+	struct node *const *body;
+	int nbody;
+	struct domain d;
+	struct params p;
+	bool vectors;
+	int nloops, lane;	/* lane: the vector's loop, or -1 */
+	struct loop loop[MAX_RANK];
+	int parallel;		/* the loop that is cut into parts, or -1 */
+	int64_t grain;
+	LIST(const char *) head;	/* declarations of extents */
+	/* by node of the body */
+	int *phase;
+	const char **name;
+	struct access **in;	/* of inputs from outside, else v is NULL */
+	struct access *out;	/* v NULL: not stored */
+	int **from;		/* the node that makes an input, or -1 */
+	int nphases;
+	bool fails;
+};
+void nest_find(struct nest *k, struct emitter *e, const struct node *n);
+/* The function's text, with "@" for its name. */
+const char *nest_text(struct nest *k);
+
+bool node_is_fold(const struct node *n);
+bool node_is_number(const struct node *n);
+
+/* ---- kernel_call.c, kernel_move.c, kernel_index.c: routines ---- */
+
+void call_gemm(struct emitter *e, const struct node *n, struct call *c);
+bool call_routine(struct emitter *e, const struct node *n, struct call *c);
+bool call_index(struct emitter *e, const struct node *n, struct call *c);
+
+/* One routine that is being written. */
+struct routine {
+	struct emitter *e;
+	struct arena *a;
+	const struct node *n;
+	struct params p;
+	struct lines l;
+};
+void routine_start(struct routine *r, struct emitter *e, const struct node *n);
+/* Wraps what was written into a function and fills its call. */
+void routine_done(struct routine *r, struct call *c);
+/* The product of local extents of axes [FROM, TO) of V, as C. */
+const char *routine_count(struct routine *r, const struct value *v, int from,
+			  int to);
+/* The offset of an element of V: AT has an index for each axis. */
+const char *routine_offset(struct routine *r, const struct value *v,
+			   const char *const *at);
+/* Opens loops over axes [FROM, TO) of V; AT gets their indices, "0" for an
+ * extent of 1. */
+void routine_loops(struct routine *r, const struct value *v, int from, int to,
+		   const char **at);
+const char *routine_times(struct routine *r, const char *x, const char *y);
+const char *routine_plus(struct routine *r, const char *x, const char *y);
+
+#endif

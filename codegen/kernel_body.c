@@ -1,0 +1,547 @@
+/*
+ * kernel_body.c: the text of a fused kernel: its loops over rows, and in each
+ * row the phases, which are loops over the elements.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "codegen/kernel.h"
+
+struct writer {
+	struct nest *k;
+	struct lines l;
+};
+
+#define line(w, ...) put(&(w)->l, __VA_ARGS__)
+
+/* ---- tensors in memory ---- */
+
+/* "n0 * 64 * i": loop I with its stride in a tensor along LOOPS. */
+static const char *index_term(const struct nest *k, unsigned loops, int i)
+{
+	int64_t number = 1;
+	const char *stride = "";
+
+	for (int l = i + 1; l < k->nloops; l++) {
+		if (!(loops >> l & 1))
+			continue;
+		if (k->loop[l].fixed)
+			number *= k->loop[l].max;
+		else
+			stride = arena_text(k->a, "%s%s * ", stride,
+					    k->loop[l].extent);
+	}
+	if (number != 1)
+		stride = arena_text(k->a, "%s%lld * ", stride,
+				    (long long)number);
+	return arena_text(k->a, "%s%s", stride, k->loop[i].index);
+}
+
+/* "" for the first element. */
+static const char *index_text(const struct nest *k, unsigned loops)
+{
+	const char *s = "";
+
+	for (int i = 0; i < k->nloops; i++)
+		if ((loops >> i & 1) && !k->loop[i].straight)
+			s = arena_text(k->a, "%s%s%s", s, *s ? " + " : "",
+				       index_term(k, loops, i));
+	return s;
+}
+
+static const char *pointer_text(const struct nest *k, const struct access *x)
+{
+	const char *at = index_text(k, x->loops);
+
+	return *at ? arena_text(k->a, "%s + %s", x->param, at) : x->param;
+}
+
+static const char *element_text(const struct nest *k, const struct access *x)
+{
+	const char *at = index_text(k, x->loops);
+
+	return *at ? arena_text(k->a, "%s[%s]", x->param, at)
+		   : arena_text(k->a, "*%s", x->param);
+}
+
+/* How many lanes count; NULL: all. */
+static const char *lanes_text(const struct nest *k)
+{
+	const struct loop *l = &k->loop[k->lane];
+
+	if (!l->fixed)
+		return "n";
+	if (l->max % LANES == 0 && l->max > 0)
+		return NULL;
+	return l->straight ? arena_text(k->a, "%lld", (long long)l->max) : "n";
+}
+
+static bool in_lanes(const struct nest *k, const struct access *x)
+{
+	return k->vectors && k->lane >= 0 && (x->loops >> k->lane & 1);
+}
+
+/* "v_load", "m_store", "v_load_f16" */
+static const char *memory_name(const struct nest *k, enum dtype t,
+			       const char *verb)
+{
+	if (t == DT_BOOL)
+		return arena_text(k->a, "m_%s", verb);
+	if (t == DT_F32)
+		return arena_text(k->a, "v_%s", verb);
+	return arena_text(k->a, "v_%s_%s", verb, dtype_name(t));
+}
+
+static const char *load_text(const struct nest *k, const struct access *x)
+{
+	enum dtype t = x->v->type.dtype;
+	const char *get, *lanes;
+
+	if (!in_lanes(k, x)) {
+		get = expr_get(k->a, t, element_text(k, x));
+		if (!k->vectors)
+			return get;
+		return arena_text(k->a, t == DT_BOOL ? "m_set(%s)"
+						     : "v_set(%s)", get);
+	}
+	lanes = lanes_text(k);
+	if (lanes == NULL)
+		return arena_text(k->a, "%s(%s)", memory_name(k, t, "load"),
+				  pointer_text(k, x));
+	return arena_text(k->a, "%s_n(%s, %s)", memory_name(k, t, "load"),
+			  pointer_text(k, x), lanes);
+}
+
+static void store(struct writer *w, int i)
+{
+	const struct nest *k = w->k;
+	const struct access *x = &k->out[i];
+	enum dtype t;
+	const char *value = k->name[i], *lanes;
+
+	if (x->v == NULL)
+		return;
+	t = x->v->type.dtype;
+	if (!in_lanes(k, x)) {
+		if (k->vectors)
+			value = arena_text(k->a, t == DT_BOOL ? "%s[0] != 0"
+							      : "%s[0]", value);
+		line(w, "%s = %s;", element_text(k, x),
+		     expr_put(k->a, t, value));
+		return;
+	}
+	lanes = lanes_text(k);
+	if (lanes == NULL)
+		line(w, "%s(%s, %s);", memory_name(k, t, "store"),
+		     pointer_text(k, x), value);
+	else
+		line(w, "%s_n(%s, %s, %s);", memory_name(k, t, "store"),
+		     pointer_text(k, x), value, lanes);
+}
+
+/* ---- one node ---- */
+
+/* Loads that a block of statements needs more than once. */
+struct shared {
+	LIST(const struct access *) at;
+	LIST(const char *) name;
+};
+
+static const char *operand(const struct nest *k, const struct shared *s, int i,
+			   int j)
+{
+	const struct access *x = &k->in[i][j];
+
+	if (k->from[i][j] >= 0)
+		return k->name[k->from[i][j]];
+	for (int l = 0; l < s->at.n; l++)
+		if (s->at.at[l]->v == x->v && s->at.at[l]->loops == x->loops)
+			return s->name.at[l];
+	return load_text(k, x);
+}
+
+static void map_statement(struct writer *w, const struct shared *s, int i)
+{
+	const struct nest *k = w->k;
+	const struct node *n = k->body[i];
+	const char *x[3] = {NULL};
+
+	if (node_is_number(n))
+		return;
+	for (int j = 0; j < n->nin && j < 3; j++)
+		x[j] = operand(k, s, i, j);
+	line(w, "const %s %s = %s;",
+	     expr_type(n->out[0]->type.dtype, k->vectors), k->name[i],
+	     expr_map(k->a, n, k->vectors, x));
+}
+
+/* ---- what a phase computes for each element ---- */
+
+static bool is_element(const struct nest *k, int i)
+{
+	return !k->d.row[i] && (k->nbody == 1 || !node_is_number(k->body[i]));
+}
+
+static bool folds_in(const struct nest *k, int i, int phase)
+{
+	return node_is_fold(k->body[i]) && k->phase[i] == phase + 1;
+}
+
+/* Marks the elements that phase needs; false if there is nothing to do. */
+static bool find_needed(const struct nest *k, int phase, bool *needed)
+{
+	bool any = false;
+
+	for (int i = k->nbody - 1; i >= 0; i--) {
+		bool stored = is_element(k, i) && k->phase[i] == phase &&
+			      k->out[i].v != NULL;
+
+		needed[i] = needed[i] || stored;
+		if (!needed[i] && !folds_in(k, i, phase))
+			continue;
+		any = true;
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			int from = k->from[i][j];
+
+			if (from >= 0 && is_element(k, from))
+				needed[from] = true;
+		}
+	}
+	return any;
+}
+
+static int uses_of(const struct nest *k, const struct access *x, int phase,
+		   const bool *needed)
+{
+	int uses = 0;
+
+	for (int i = 0; i < k->nbody; i++) {
+		if (!needed[i] && !folds_in(k, i, phase))
+			continue;
+		for (int j = 0; j < k->body[i]->nin; j++)
+			uses += k->in[i][j].v == x->v &&
+				k->in[i][j].loops == x->loops;
+	}
+	return uses;
+}
+
+static bool is_shared(const struct shared *s, const struct access *x)
+{
+	for (int l = 0; l < s->at.n; l++)
+		if (s->at.at[l]->v == x->v && s->at.at[l]->loops == x->loops)
+			return true;
+	return false;
+}
+
+static void share_loads(struct writer *w, int phase, const bool *needed,
+			struct shared *s)
+{
+	struct nest *k = w->k;
+
+	for (int i = 0; i < k->nbody; i++) {
+		if (!needed[i] && !folds_in(k, i, phase))
+			continue;
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			const struct access *x = &k->in[i][j];
+			const char *name;
+
+			if (x->v == NULL || is_shared(s, x) ||
+			    uses_of(k, x, phase, needed) < 2)
+				continue;
+			name = arena_text(k->a, "%s%d", x->param, s->at.n);
+			line(w, "const %s %s = %s;",
+			     expr_type(x->v->type.dtype, k->vectors), name,
+			     load_text(k, x));
+			PUSH(k->a, s->at, x);
+			PUSH(k->a, s->name, name);
+		}
+	}
+}
+
+static void accumulate(struct writer *w, const struct shared *s, int i)
+{
+	const struct nest *k = w->k;
+	const char *lanes = NULL;
+
+	if (k->vectors && k->lane >= 0 && k->loop[k->lane].reduced)
+		lanes = lanes_text(k);
+	line(w, "%s",
+	     expr_accumulate(k->a, k->body[i], k->vectors, k->name[i],
+			     operand(k, s, i, 0), lanes));
+}
+
+static void element_block(struct writer *w, int phase, const bool *needed)
+{
+	const struct nest *k = w->k;
+	struct shared s = {0};
+
+	share_loads(w, phase, needed, &s);
+	for (int i = 0; i < k->nbody; i++) {
+		if (folds_in(k, i, phase))
+			accumulate(w, &s, i);
+		if (!needed[i])
+			continue;
+		map_statement(w, &s, i);
+		if (k->phase[i] == phase)
+			store(w, i);
+	}
+}
+
+/* ---- loops ---- */
+
+static bool open_loop(struct writer *w, int i)
+{
+	const struct nest *k = w->k;
+	const struct loop *l = &k->loop[i];
+	bool part = i == k->parallel, vector = i == k->lane && k->vectors;
+	const char *end = part ? "hi" : l->extent;
+
+	if (l->straight)
+		return false;
+	line(w, "for (int64_t %s = %s; %s < %s; %s) {", l->index,
+	     part ? "lo" : "0", l->index, end,
+	     vector ? arena_text(k->a, "%s += 16", l->index)
+		    : arena_text(k->a, "%s++", l->index));
+	w->l.indent++;
+	if (vector && lanes_text(k) != NULL)
+		line(w, "const int n = sbp_lanes(%s - %s);", end, l->index);
+	return true;
+}
+
+static void close_loops(struct writer *w, int indent)
+{
+	put_close(&w->l, indent);
+}
+
+/* The loop of phase over the elements of a row. */
+static void phase_loop(struct writer *w, int phase)
+{
+	const struct nest *k = w->k;
+	bool *needed = NEW_N(k->a, bool, k->nbody);
+	int indent = w->l.indent;
+
+	if (!find_needed(k, phase, needed))
+		return;
+	for (int i = 0; i < k->nbody; i++)
+		if (folds_in(k, i, phase))
+			line(w, "%s %s = %s;",
+			     expr_type(k->body[i]->out[0]->type.dtype,
+				       k->vectors),
+			     k->name[i],
+			     expr_identity(k->a, k->body[i], k->vectors));
+	for (int i = 0; i < k->nloops; i++)
+		if (k->loop[i].reduced)
+			open_loop(w, i);
+	element_block(w, phase, needed);
+	close_loops(w, indent);
+}
+
+/* What is computed once in a row, before phase's loop. */
+static void finish_fold(struct writer *w, int i)
+{
+	const struct nest *k = w->k;
+	const struct node *n = k->body[i];
+	const char *x = k->name[i];
+
+	if (k->vectors && k->lane >= 0 && k->loop[k->lane].reduced)
+		x = expr_across(k->a, n, x);
+	x = expr_round(k->a, n->out[0]->type.dtype, k->vectors, x);
+	if (x != k->name[i])
+		line(w, "%s = %s;", k->name[i], x);
+}
+
+static void row_block(struct writer *w, int phase)
+{
+	const struct nest *k = w->k;
+	const struct shared none = {0};
+
+	for (int i = 0; i < k->nbody; i++) {
+		if (!k->d.row[i] || k->phase[i] != phase)
+			continue;
+		if (node_is_fold(k->body[i]))
+			finish_fold(w, i);
+		else
+			map_statement(w, &none, i);
+		store(w, i);
+	}
+}
+
+static void write_loops(struct writer *w)
+{
+	const struct nest *k = w->k;
+	int indent = w->l.indent;
+
+	if (k->parallel >= 0)
+		open_loop(w, k->parallel);
+	for (int i = 0; i < k->nloops; i++)
+		if (!k->loop[i].reduced && i != k->parallel)
+			open_loop(w, i);
+	for (int phase = 0; phase < k->nphases; phase++) {
+		row_block(w, phase);
+		phase_loop(w, phase);
+	}
+	close_loops(w, indent);
+}
+
+/* ---- functions ---- */
+
+/* NAME stands in TEXT as a word. */
+static bool mentions(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *s = text; (s = strstr(s, name)) != NULL; s += n) {
+		bool before = s > text && (isalnum((unsigned char)s[-1]) ||
+					   s[-1] == '_' || s[-1] == '>');
+		bool after = isalnum((unsigned char)s[n]) || s[n] == '_';
+
+		if (!before && !after)
+			return true;
+	}
+	return false;
+}
+
+/* The extents that TEXT needs. */
+static void write_head(struct writer *w, const char *text)
+{
+	const struct nest *k = w->k;
+
+	for (int i = 0; i < k->head.n; i++)
+		if (mentions(text, arena_text(k->a, "c%d", i)))
+			line(w, "%s", k->head.at[i]);
+}
+
+static void add_failure(struct writer *w)
+{
+	line(w, "if (bad)");
+	w->l.indent++;
+	line(w, "return sbp_fail(m, line, \"pow\", \"integer 0 to a negative "
+		"power is a division by zero\");");
+	w->l.indent--;
+	line(w, "return SBP_OK;");
+}
+
+static void serial_function(struct writer *w, const char *body)
+{
+	struct nest *k = w->k;
+	struct text sig = {0};
+
+	text_add(&sig, "static %s @", k->fails ? "sbp_status" : "void");
+	add_signature(&sig, &k->p, true);
+	line(w, "%s", sig.at);
+	text_free(&sig);
+	line(w, "{");
+	w->l.indent++;
+	write_head(w, body);
+	if (k->fails)
+		line(w, "int bad = 0;");
+	text_add(&w->l.t, "%s", body);
+	if (k->fails)
+		add_failure(w);
+	w->l.indent--;
+	line(w, "}");
+}
+
+static const char *pointer_type(const struct nest *k, int i)
+{
+	const char *c = dtype_c(k->p.values.at[i]->type.dtype);
+
+	return i < k->p.nout ? c : arena_text(k->a, "const %s", c);
+}
+
+static void write_struct(struct writer *w)
+{
+	const struct params *p = &w->k->p;
+
+	line(w, "struct @_args {");
+	w->l.indent++;
+	for (int i = 0; i < p->values.n; i++)
+		line(w, "%s *%s;", pointer_type(w->k, i), p->names.at[i]);
+	for (int i = 0; i < p->more_decls.n; i++)
+		line(w, "%s;", p->more_decls.at[i]);
+	w->l.indent--;
+	line(w, "};");
+	text_add(&w->l.t, "\n");
+}
+
+static void write_part(struct writer *w, const char *body)
+{
+	const struct params *p = &w->k->p;
+	struct text heads = {0};
+
+	line(w, "static void @_part(void *context, int64_t lo, int64_t hi)");
+	line(w, "{");
+	w->l.indent++;
+	line(w, "const struct @_args *args = context;");
+	for (int i = 0; i < p->values.n; i++)
+		line(w, "%s *restrict %s = args->%s;", pointer_type(w->k, i),
+		     p->names.at[i], p->names.at[i]);
+	for (int i = 0; i < w->k->head.n; i++)
+		if (mentions(body, arena_text(w->k->a, "c%d", i)))
+			text_add(&heads, "%s", w->k->head.at[i]);
+	for (int i = 0; i < p->more_decls.n; i++) {
+		const char *name = strrchr(p->more_decls.at[i], ' ') + 1;
+
+		if (mentions(body, name) ||
+		    (heads.at && mentions(heads.at, name)))
+			line(w, "const %s = args->%s;", p->more_decls.at[i],
+			     name);
+	}
+	text_free(&heads);
+	write_head(w, body);
+	text_add(&w->l.t, "\n%s", body);
+	w->l.indent--;
+	line(w, "}");
+	text_add(&w->l.t, "\n");
+}
+
+static void parallel_function(struct writer *w, const char *body)
+{
+	struct nest *k = w->k;
+	const struct params *p = &k->p;
+	struct text sig = {0}, args = {0};
+	const char *end = k->loop[k->parallel].extent, *comma = "";
+
+	write_struct(w);
+	write_part(w, body);
+	text_add(&sig, "static void @");
+	add_signature(&sig, p, false);
+	line(w, "%s", sig.at);
+	text_free(&sig);
+	line(w, "{");
+	w->l.indent++;
+	write_head(w, end);
+	text_add(&args, "struct @_args args = {");
+	for (int i = 0; i < p->values.n; i++, comma = ", ")
+		text_add(&args, "%s%s", comma, p->names.at[i]);
+	for (int i = 0; i < p->more_decls.n; i++)
+		text_add(&args, ", %s", strrchr(p->more_decls.at[i], ' ') + 1);
+	text_add(&args, "};");
+	line(w, "%s", args.at);
+	text_free(&args);
+	text_add(&w->l.t, "\n");
+	line(w, "sbp_parallel(m, %s, %lld, @_part, &args);", end,
+	     (long long)k->grain);
+	w->l.indent--;
+	line(w, "}");
+}
+
+const char *nest_text(struct nest *k)
+{
+	struct writer body = {.k = k, .l.indent = 1}, w = {.k = k};
+	int place = place_of(k->n->span).line;
+
+	if (k->fails) {
+		k->p.model = k->p.status = true;
+		param_text(k->e, &k->p, "int line",
+			   arena_text(k->a, "%d", place));
+	}
+	write_loops(&body);
+	text_add(&body.l.t, "%s", "");
+	if (k->parallel >= 0)
+		parallel_function(&w, body.l.t.at);
+	else
+		serial_function(&w, body.l.t.at);
+	text_free(&body.l.t);
+	return taken_text(k->a, &w.l.t);
+}

@@ -1,0 +1,357 @@
+/*
+ * kernel_move.c: routines that move elements or make them from their index:
+ * permute, slice, concat, pad, iota, argmax, random numbers.
+ */
+#include <string.h>
+
+#include "codegen/kernel.h"
+
+static int rank_of(const struct value *v)
+{
+	return v->type.shape.rank;
+}
+
+static const char *input(struct routine *r, int i)
+{
+	return param_value(r->e, &r->p, r->n->in[i], false);
+}
+
+/* "y + OFFSET" */
+static const char *address(struct routine *r, const char *name,
+			   const char *offset)
+{
+	if (!strcmp(offset, "0"))
+		return name;
+	return arena_text(r->a, "%s + %s", name, offset);
+}
+
+static const char *element(struct routine *r, const char *name,
+			   const char *offset)
+{
+	return arena_text(r->a, "%s[%s]", name, offset);
+}
+
+/* Copies a run of COUNT elements. */
+static void put_copy(struct routine *r, const char *to, const char *from,
+		     const char *count)
+{
+	int size = dtype_size(r->n->out[0]->type.dtype);
+	const char *bytes = routine_times(r, count,
+					  arena_text(r->a, "%d", size));
+
+	put(&r->l, "__builtin_memcpy(%s, %s, (size_t)(%s));", to, from, bytes);
+}
+
+/* ---- permute ---- */
+
+/* Axes at the end that stay in place move as runs. */
+static void write_permute(struct routine *r)
+{
+	const struct value *x = r->n->in[0], *y = r->n->out[0];
+	const int64_t *dims = node_attr(r->n, "dims")->ints;
+	const char *out[MAX_RANK], *in[MAX_RANK], *a = input(r, 0);
+	const char *to, *from;
+	int run = rank_of(y);
+
+	while (run > 0 && dims[run - 1] == run - 1)
+		run--;
+	routine_loops(r, y, 0, run, out);
+	for (int i = 0; i < rank_of(y); i++)
+		out[i] = i < run ? out[i] : "0";
+	for (int i = 0; i < rank_of(y); i++)
+		in[dims[i]] = out[i];
+	to = routine_offset(r, y, out);
+	from = routine_offset(r, x, in);
+	if (run < rank_of(y))
+		put_copy(r, address(r, "y", to), address(r, a, from),
+			 routine_count(r, y, run, rank_of(y)));
+	else
+		put(&r->l, "%s = %s;", element(r, "y", to),
+		    element(r, a, from));
+}
+
+/* ---- slice, concat ---- */
+
+/* Opens a loop over all axes before AXIS as one; its index, or "0". */
+static const char *outer_loop(struct routine *r, const struct value *v,
+			      int axis)
+{
+	const char *n = routine_count(r, v, 0, axis);
+
+	if (!strcmp(n, "1"))
+		return "0";
+	put_open(&r->l, "for (int64_t i = 0; i < %s; i++)", n);
+	return "i";
+}
+
+/* The offset of (i, AT, 0) in V as [outer, axis, inner]. */
+static const char *middle(struct routine *r, const struct value *v, int axis,
+			  const char *i, const char *at)
+{
+	const char *n = param_axis(r->e, &r->p, v, axis);
+	const char *inner = routine_count(r, v, axis + 1, rank_of(v));
+	const char *s = routine_plus(r, routine_times(r, i, n), at);
+
+	return routine_times(r, s, inner);
+}
+
+static void write_slice(struct routine *r)
+{
+	const struct value *x = r->n->in[0], *y = r->n->out[0];
+	int axis = (int)attr_int(r->n, "axis");
+	int64_t step = attr_int(r->n, "step");
+	const char *start = arena_text(r->a, "%lld",
+				       (long long)attr_int(r->n, "start"));
+	const char *a = input(r, 0), *i = outer_loop(r, y, axis);
+	const char *n = routine_count(r, y, axis, rank_of(y));
+
+	if (step == 1) {
+		put_copy(r, address(r, "y", middle(r, y, axis, i, "0")),
+			 address(r, a, middle(r, x, axis, i, start)), n);
+		return;
+	}
+	put_open(&r->l, "for (int64_t j = 0; j < %s; j++)",
+		 param_axis(r->e, &r->p, y, axis));
+	start = routine_plus(r, start, arena_text(r->a, "%lld * j",
+						  (long long)step));
+	put_copy(r, address(r, "y", middle(r, y, axis, i, "j")),
+		 address(r, a, middle(r, x, axis, i, start)),
+		 routine_count(r, y, axis + 1, rank_of(y)));
+}
+
+static void write_concat(struct routine *r)
+{
+	const struct value *y = r->n->out[0];
+	int axis = (int)attr_int(r->n, "axis");
+	int64_t start = 0;
+	const char *i;
+
+	for (int k = 0; k < r->n->nin; k++)
+		input(r, k);
+	i = outer_loop(r, y, axis);
+	for (int k = 0; k < r->n->nin; k++) {
+		const struct value *x = r->n->in[k];
+		const char *at = arena_text(r->a, "%lld", (long long)start);
+
+		start += x->type.shape.d[axis];
+		if (x->type.shape.d[axis] == 0)
+			continue;
+		put_copy(r, address(r, "y", middle(r, y, axis, i, at)),
+			 address(r, input(r, k), middle(r, x, axis, i, "0")),
+			 routine_count(r, x, axis, rank_of(x)));
+	}
+}
+
+/* ---- pad ---- */
+
+/* The attribute lists pairs, the last axis first. */
+static const char *pad_before(struct routine *r, int axis)
+{
+	const struct attr *pad = node_attr(r->n, "pad");
+	int i = 2 * (rank_of(r->n->out[0]) - 1 - axis);
+
+	if (i >= pad->n)
+		return "0";
+	return arena_text(r->a, "%lld", (long long)pad->ints[i]);
+}
+
+static void write_pad(struct routine *r)
+{
+	const struct value *x = r->n->in[0], *y = r->n->out[0];
+	enum dtype t = y->type.dtype;
+	double d = attr_float(r->n, "value");
+	const char *in[MAX_RANK], *out[MAX_RANK], *a = input(r, 0);
+	int last = rank_of(y) - 1;
+	const char *value = expr_literal(r->a, t, d, (int64_t)d);
+
+	put_open(&r->l, "for (int64_t i = 0; i < %s; i++)",
+		 routine_count(r, y, 0, last + 1));
+	put(&r->l, "y[i] = %s;", expr_put(r->a, t, value));
+	put_close(&r->l, 1);
+	routine_loops(r, x, 0, last, in);
+	in[last] = "0";
+	for (int i = 0; i <= last; i++)
+		out[i] = routine_plus(r, in[i], pad_before(r, i));
+	put_copy(r, address(r, "y", routine_offset(r, y, out)),
+		 address(r, a, routine_offset(r, x, in)),
+		 param_axis(r->e, &r->p, x, last));
+}
+
+/* ---- argmax ---- */
+
+static const char *is_better(struct routine *r, enum dtype t)
+{
+	if (!dtype_is_float(t))
+		return "x > best";
+	(void)r;
+	return "x > best || (x != x && best == best)";
+}
+
+/* As [outer, axis, inner]: the lowest index wins, the first nan before all. */
+static void write_argmax(struct routine *r)
+{
+	const struct value *v = r->n->in[0], *y = r->n->out[0];
+	const struct attr *axis = node_attr(r->n, "axis");
+	int from = axis ? (int)axis->i : 0;
+	int to = axis ? from + 1 : rank_of(v);
+	enum dtype t = v->type.dtype, to_type = y->type.dtype;
+	const char *a = input(r, 0), *n = routine_count(r, v, from, to);
+	const char *inner = routine_count(r, v, to, rank_of(v));
+	const char *i = outer_loop(r, v, from), *j = "0", *first, *x, *at;
+
+	if (strcmp(inner, "1")) {
+		put_open(&r->l, "for (int64_t j = 0; j < %s; j++)", inner);
+		j = "j";
+	}
+	first = routine_plus(r, routine_times(r, routine_times(r, i, n),
+					      inner), j);
+	put(&r->l, "%s best = %s;", expr_type(t, false),
+	    expr_get(r->a, t, element(r, a, first)));
+	put(&r->l, "int64_t at = 0;");
+	text_add(&r->l.t, "\n");
+	put_open(&r->l, "for (int64_t k = 1; k < %s; k++)", n);
+	x = routine_plus(r, first, routine_times(r, inner, "k"));
+	put(&r->l, "%s x = %s;", expr_type(t, false),
+	    expr_get(r->a, t, element(r, a, x)));
+	text_add(&r->l.t, "\n");
+	put_open(&r->l, "if (%s)", is_better(r, t));
+	put(&r->l, "best = x;");
+	put(&r->l, "at = k;");
+	put_close(&r->l, r->l.indent - 2);
+	at = expr_cast(r->a, DT_I64, to_type, "at");
+	put(&r->l, "%s = %s;",
+	    element(r, "y", routine_plus(r, routine_times(r, i, inner), j)),
+	    expr_put(r->a, to_type, at));
+}
+
+/* ---- elements of their global index ---- */
+
+/* The place of the element at AT in the whole tensor. */
+static const char *global_offset(struct routine *r, const struct value *v,
+				 const char *const *at)
+{
+	const char *s = "0";
+
+	for (int i = 0; i < rank_of(v); i++) {
+		const char *first = param_first(r->e, &r->p, v, i);
+		const char *n = arena_text(r->a, "%lld",
+					   (long long)v->type.shape.d[i]);
+
+		s = routine_plus(r, routine_times(r, s, n),
+				 routine_plus(r, first, at[i]));
+	}
+	return s;
+}
+
+static void write_iota(struct routine *r)
+{
+	const struct value *y = r->n->out[0];
+	int axis = (int)attr_int(r->n, "axis");
+	enum dtype t = y->type.dtype;
+	double start = attr_float(r->n, "start"), step = attr_float(r->n, "step");
+	const char *at[MAX_RANK], *k, *x;
+
+	routine_loops(r, y, 0, rank_of(y), at);
+	k = routine_plus(r, param_first(r->e, &r->p, y, axis), at[axis]);
+	if (dtype_is_float(t))
+		x = arena_text(r->a, "%s + %s * (double)(%s)",
+			       expr_literal(r->a, DT_F64, start, 0),
+			       expr_literal(r->a, DT_F64, step, 0), k);
+	else
+		x = arena_text(r->a, "%lld + %lld * (%s)", (long long)start,
+			       (long long)step, k);
+	x = arena_text(r->a, "(%s)", x);
+	x = expr_cast(r->a, dtype_is_float(t) ? DT_F64 : DT_I64, t, x);
+	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
+	    expr_put(r->a, t, x));
+}
+
+static const char *random_call(struct routine *r, bool wide)
+{
+	const char *f = wide ? "f64" : "f32";
+
+	switch (r->n->op) {
+	case OP_uniform:
+		return arena_text(r->a, "sbp_uniform_%s(stream, at, step, %s, "
+					"%s)", f,
+				  expr_literal(r->a, DT_F64,
+					       attr_float(r->n, "low"), 0),
+				  expr_literal(r->a, DT_F64,
+					       attr_float(r->n, "high"), 0));
+	case OP_normal:
+		return arena_text(r->a, "sbp_normal(stream, at, step, %s, %s)",
+				  expr_literal(r->a, DT_F64,
+					       attr_float(r->n, "mean"), 0),
+				  expr_literal(r->a, DT_F64,
+					       attr_float(r->n, "std"), 0));
+	default:
+		return arena_text(r->a, "sbp_bernoulli(stream, at, step, %s)",
+				  expr_literal(r->a, DT_F64,
+					       attr_float(r->n, "p"), 0));
+	}
+}
+
+static void write_random(struct routine *r)
+{
+	const struct value *y = r->n->out[0];
+	enum dtype t = y->type.dtype, from = DT_F64;
+	const char *at[MAX_RANK], *x = random_call(r, t == DT_F64);
+
+	r->p.model = true;
+	param_text(r->e, &r->p, "uint64_t key",
+		   arena_text(r->a, "%lld",
+			      (long long)attr_int(r->n, "key")));
+	put(&r->l, "const uint64_t stream = sbp_stream(m->seed, key);");
+	put(&r->l, "const uint32_t step = (uint32_t)m->step;");
+	text_add(&r->l.t, "\n");
+	routine_loops(r, y, 0, rank_of(y), at);
+	put(&r->l, "const uint64_t at = (uint64_t)(%s);",
+	    global_offset(r, y, at));
+	text_add(&r->l.t, "\n");
+	if (r->n->op == OP_uniform && t != DT_F64)
+		from = DT_F32;
+	else if (r->n->op == OP_bernoulli)
+		from = DT_I32;
+	x = t == DT_F32 && from == DT_F32 ? x : expr_cast(r->a, from, t, x);
+	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
+	    expr_put(r->a, t, x));
+}
+
+bool call_routine(struct emitter *e, const struct node *n, struct call *c)
+{
+	void (*write)(struct routine *r) = NULL;
+	struct routine r;
+
+	switch (n->op) {
+	case OP_permute:
+		write = write_permute;
+		break;
+	case OP_slice:
+		write = write_slice;
+		break;
+	case OP_concat:
+		write = write_concat;
+		break;
+	case OP_pad:
+		write = write_pad;
+		break;
+	case OP_argmax:
+		write = write_argmax;
+		break;
+	case OP_iota:
+		write = write_iota;
+		break;
+	case OP_uniform:
+	case OP_normal:
+	case OP_bernoulli:
+		write = write_random;
+		break;
+	default:
+		return false;
+	}
+	routine_start(&r, e, n);
+	write(&r);
+	put_close(&r.l, 1);
+	routine_done(&r, c);
+	return true;
+}

@@ -1,0 +1,371 @@
+/*
+ * kernel_nest.c: the loops of a fused kernel.
+ *
+ * Axes of the domain that every tensor of the kernel has, or lacks, together
+ * run as one loop; axes of extent 1 vanish. The last loop is the vector's,
+ * whether it is kept or reduced. Reductions cut the kernel into phases: what
+ * needs a reduced value runs in a later pass over the row.
+ */
+#include <string.h>
+
+#include "codegen/kernel.h"
+
+/* ---- tensors from outside ---- */
+
+static int maker(const struct nest *k, int before, const struct value *v)
+{
+	for (int i = 0; i < before; i++)
+		for (int o = 0; o < k->body[i]->nout; o++)
+			if (k->body[i]->out[o] == v)
+				return i;
+	return -1;
+}
+
+static bool is_output(const struct nest *k, const struct value *v)
+{
+	if (k->n->op != OP_kernel)
+		return true;
+	for (int i = 0; i < k->n->nout; i++)
+		if (k->n->out[i] == v)
+			return true;
+	return false;
+}
+
+static void find_params(struct nest *k)
+{
+	for (int i = 0; i < k->nbody; i++)
+		if (is_output(k, k->body[i]->out[0]))
+			k->out[i].param = param_value(
+				k->e, &k->p, k->out[i].v = k->body[i]->out[0],
+				true);
+	for (int i = 0; i < k->nbody; i++)
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			const struct value *v = k->body[i]->in[j];
+
+			k->from[i][j] = maker(k, i, v);
+			if (k->from[i][j] < 0)
+				k->in[i][j] = (struct access){
+					v, param_value(k->e, &k->p, v, false),
+					0};
+		}
+}
+
+/* ---- axes ---- */
+
+struct axis {
+	int64_t max;
+	const struct extent *extent;
+};
+
+/* The axes of the domain that a tensor really runs along. */
+static unsigned axes_of(const struct nest *k, const struct value *v,
+			const int8_t axis[MAX_RANK])
+{
+	unsigned mask = 0;
+
+	for (int j = 0; j < v->type.shape.rank; j++)
+		if (axis[j] >= 0 &&
+		    v->type.shape.d[j] == k->d.shape.d[axis[j]])
+			mask |= 1u << axis[j];
+	return mask;
+}
+
+static unsigned input_axes(const struct nest *k, int i, int j)
+{
+	int8_t axis[MAX_RANK];
+	unsigned mask;
+
+	domain_input(&k->d, k->body, i, j, axis);
+	mask = axes_of(k, k->body[i]->in[j], axis);
+	if (k->d.row[i] && !node_is_fold(k->body[i]))
+		mask &= ~k->d.reduced;
+	return mask;
+}
+
+static unsigned output_axes(const struct nest *k, int i)
+{
+	unsigned mask = axes_of(k, k->body[i]->out[0], k->d.axis[i]);
+
+	return k->d.row[i] ? mask & ~k->d.reduced : mask;
+}
+
+static void enter_axes(const struct nest *k, const struct value *v,
+		       const int8_t axis[MAX_RANK], unsigned mask,
+		       struct axis *axes)
+{
+	const struct local *own = &k->e->p->local[v->id];
+
+	for (int j = 0; j < v->type.shape.rank; j++)
+		if (axis[j] >= 0 && (mask >> axis[j] & 1))
+			axes[axis[j]] = (struct axis){own->max.d[j],
+						      own->extent[j]};
+}
+
+/* What a rank has of each axis, from any tensor that runs along it. */
+static void find_axes(const struct nest *k, struct axis *axes)
+{
+	int8_t axis[MAX_RANK];
+
+	for (int d = 0; d < k->d.shape.rank; d++)
+		axes[d] = (struct axis){k->d.shape.d[d], NULL};
+	for (int i = 0; i < k->nbody; i++) {
+		if (node_is_number(k->body[i]) && k->nbody > 1)
+			continue;
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			if (k->from[i][j] >= 0 &&
+			    node_is_number(k->body[k->from[i][j]]))
+				continue;
+			domain_input(&k->d, k->body, i, j, axis);
+			enter_axes(k, k->body[i]->in[j], axis,
+				   input_axes(k, i, j), axes);
+		}
+		enter_axes(k, k->body[i]->out[0], k->d.axis[i],
+			   output_axes(k, i), axes);
+	}
+}
+
+/* ---- loops ---- */
+
+/* Whether no tensor runs along one of axes A and B alone. */
+static bool together(const struct nest *k, int a, int b)
+{
+	unsigned both = 1u << a | 1u << b, mask;
+
+	if ((k->d.reduced >> a & 1) != (k->d.reduced >> b & 1))
+		return false;
+	for (int i = 0; i < k->nbody; i++) {
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			if (k->in[i][j].v == NULL)
+				continue;
+			mask = input_axes(k, i, j) & both;
+			if (mask != 0 && mask != both)
+				return false;
+		}
+		mask = k->out[i].v ? output_axes(k, i) & both : 0;
+		if (mask != 0 && mask != both)
+			return false;
+	}
+	return true;
+}
+
+/* The product of the extents of a run of axes, as C. */
+static void set_extent(struct nest *k, struct loop *l, const struct axis *axes,
+		       const bool *member)
+{
+	int64_t number = 1;
+	const char *product = NULL;
+	int factors = 0;
+
+	l->max = 1;
+	l->fixed = true;
+	for (int d = 0; d < k->d.shape.rank; d++) {
+		if (!member[d])
+			continue;
+		l->max *= axes[d].max;
+		if (axes[d].extent == NULL) {
+			number *= axes[d].max;
+			continue;
+		}
+		l->fixed = false;
+		factors++;
+		product = product == NULL
+				  ? param_extent(k->e, &k->p, axes[d].extent,
+						 "n")
+				  : arena_text(k->a, "%s * %s", product,
+					       param_extent(k->e, &k->p,
+							    axes[d].extent,
+							    "n"));
+	}
+	l->extent = product;
+	if (l->fixed)
+		l->extent = arena_text(k->a, "%lld", (long long)number);
+	if (l->fixed || (factors == 1 && number == 1))
+		return;
+	l->extent = arena_text(k->a, "c%d", k->head.n);
+	PUSH(k->a, k->head,
+	     number == 1 ? arena_text(k->a, "const int64_t %s = %s;",
+				      l->extent, product)
+			 : arena_text(k->a, "const int64_t %s = %s * %lld;",
+				      l->extent, product, (long long)number));
+}
+
+/* Fills the loops, and loop_of with each axis's, -1 where it has none. */
+static void find_loops(struct nest *k, const struct axis *axes, int *loop_of)
+{
+	bool member[MAX_RANK] = {false};
+	int last = -1;
+
+	for (int d = 0; d <= k->d.shape.rank; d++) {
+		bool end = d == k->d.shape.rank;
+
+		if (!end) {
+			loop_of[d] = -1;
+			if (axes[d].max == 1 && axes[d].extent == NULL)
+				continue;
+		}
+		if (last >= 0 && (end || !together(k, last, d))) {
+			set_extent(k, &k->loop[k->nloops], axes, member);
+			k->loop[k->nloops].reduced = k->d.reduced >> last & 1;
+			k->nloops++;
+			memset(member, 0, sizeof member);
+		}
+		if (end)
+			break;
+		loop_of[d] = k->nloops;
+		member[d] = true;
+		last = d;
+	}
+}
+
+static unsigned loops_of(const int *loop_of, unsigned axes)
+{
+	unsigned mask = 0;
+
+	for (int d = 0; d < MAX_RANK; d++)
+		if ((axes >> d & 1) && loop_of[d] >= 0)
+			mask |= 1u << loop_of[d];
+	return mask;
+}
+
+static void find_accesses(struct nest *k, const int *loop_of)
+{
+	for (int i = 0; i < k->nbody; i++) {
+		for (int j = 0; j < k->body[i]->nin; j++)
+			k->in[i][j].loops =
+				loops_of(loop_of, input_axes(k, i, j));
+		k->out[i].loops = loops_of(loop_of, output_axes(k, i));
+	}
+}
+
+/* The last loop is the vector's. One that is always at most a vector long is
+ * not written as a loop. */
+static void choose_lane(struct nest *k)
+{
+	struct loop *l;
+
+	k->lane = k->nloops - 1;
+	for (int i = 0; i < k->nloops; i++)
+		k->loop[i].index = arena_text(k->a, "%c", "ijklpqrs"[i]);
+	if (k->lane < 0)
+		return;
+	l = &k->loop[k->lane];
+	l->straight = k->vectors && l->fixed && l->max <= LANES;
+}
+
+enum { PART = 8192, LARGE = 4 * PART };	/* elements */
+
+/* The outermost kept loop that is long enough, else the vector's. */
+static void choose_parallel(struct nest *k)
+{
+	int64_t all = 1, best = 0;
+
+	k->parallel = -1;
+	for (int i = 0; i < k->nloops; i++)
+		all *= k->loop[i].max;
+	if (all < LARGE || k->fails)
+		return;
+	for (int i = 0; i < k->nloops; i++) {
+		int64_t turns = k->loop[i].max;
+
+		if (k->loop[i].reduced || k->loop[i].straight)
+			continue;
+		if (i == k->lane && k->vectors)
+			turns /= LANES;
+		if (turns > best && best < 32) {
+			best = turns;
+			k->parallel = i;
+		}
+	}
+	if (best < 2) {
+		k->parallel = -1;
+		return;
+	}
+	k->grain = PART / (all / k->loop[k->parallel].max) + 1;
+	k->grain = (k->grain + LANES - 1) / LANES * LANES;
+	if (k->parallel != k->lane && k->grain == LANES)
+		k->grain = PART / (all / k->loop[k->parallel].max) + 1;
+	k->p.model = true;
+}
+
+/* ---- phases ---- */
+
+static void find_phases(struct nest *k)
+{
+	for (int i = 0; i < k->nbody; i++) {
+		int phase = 0;
+
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			int from = k->from[i][j];
+
+			if (from >= 0 && k->phase[from] > phase)
+				phase = k->phase[from];
+		}
+		k->phase[i] = phase + node_is_fold(k->body[i]);
+		if (k->phase[i] + 1 > k->nphases)
+			k->nphases = k->phase[i] + 1;
+	}
+}
+
+/* Names of variables: the operator's, numbered where it occurs again. */
+static void find_names(struct nest *k)
+{
+	for (int i = 0; i < k->nbody; i++) {
+		const char *op = op_info(k->body[i]->op)->name;
+		int same = 1;
+
+		for (int j = 0; j < i; j++)
+			same += k->body[j]->op == k->body[i]->op;
+		if (node_is_number(k->body[i]))
+			k->name[i] = expr_number(k->a, k->body[i], k->vectors);
+		else
+			k->name[i] = same == 1 ? op
+					       : arena_text(k->a, "%s%d", op,
+							    same);
+	}
+}
+
+static void allocate(struct nest *k)
+{
+	k->phase = NEW_N(k->a, int, k->nbody);
+	k->name = NEW_N(k->a, const char *, k->nbody);
+	k->out = NEW_N(k->a, struct access, k->nbody);
+	k->in = NEW_N(k->a, struct access *, k->nbody);
+	k->from = NEW_N(k->a, int *, k->nbody);
+	for (int i = 0; i < k->nbody; i++) {
+		k->in[i] = NEW_N(k->a, struct access, k->body[i]->nin);
+		k->from[i] = NEW_N(k->a, int, k->body[i]->nin);
+	}
+}
+
+void nest_find(struct nest *k, struct emitter *e, const struct node *n)
+{
+	struct node **self = NEW(e->arena, struct node *);
+	struct axis axes[MAX_RANK];
+	int loop_of[MAX_RANK] = {0};
+
+	*self = (struct node *)n;
+	k->e = e;
+	k->a = e->arena;
+	k->n = n;
+	k->body = n->op == OP_kernel ? n->body : self;
+	k->nbody = n->op == OP_kernel ? n->nbody : 1;
+	if (!domain_of(k->a, k->body, k->nbody, &k->d))
+		bug("node %d: the nodes of a kernel have no common domain",
+		    n->id);
+	k->vectors = true;
+	for (int i = 0; i < k->nbody; i++) {
+		if (!node_is_number(k->body[i]) || k->nbody == 1)
+			k->vectors = k->vectors &&
+				     kernel_in_vectors(k->body[i]);
+		k->fails = k->fails || expr_fails(k->body[i]);
+	}
+	allocate(k);
+	find_params(k);
+	find_axes(k, axes);
+	find_loops(k, axes, loop_of);
+	find_accesses(k, loop_of);
+	choose_lane(k);
+	choose_parallel(k);
+	find_phases(k);
+	find_names(k);
+}
