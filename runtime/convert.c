@@ -34,6 +34,19 @@ bool dtype_floats(sbp_dtype t)
 	return types[t].floats;
 }
 
+void swap_bytes(void *to, int width, int64_t n)
+{
+	unsigned char *at = to;
+
+	for (; n > 0; n--, at += width)
+		for (int i = 0; i < width / 2; i++) {
+			unsigned char b = at[i];
+
+			at[i] = at[width - 1 - i];
+			at[width - 1 - i] = b;
+		}
+}
+
 int64_t box_count(const sbp_box *box)
 {
 	int64_t n = 1;

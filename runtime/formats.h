@@ -31,6 +31,8 @@ bool dtype_floats(sbp_dtype t);
  * number. TO and FROM may be equal only for equal types. */
 void convert(void *to, sbp_dtype to_type, const void *from,
 	     sbp_dtype from_type, int64_t n);
+/* N elements of WIDTH bytes to the other byte order. */
+void swap_bytes(void *to, int width, int64_t n);
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f);
 float bf16_to_f32(uint16_t h);

@@ -241,17 +241,6 @@ void idx_close(sbp_idx *f)
 
 /* ---- elements ---- */
 
-static void swap_bytes(unsigned char *at, int width, int64_t n)
-{
-	for (; n > 0; n--, at += width)
-		for (int i = 0; i < width / 2; i++) {
-			unsigned char b = at[i];
-
-			at[i] = at[width - 1 - i];
-			at[width - 1 - i] = b;
-		}
-}
-
 sbp_status idx_read(const sbp_idx *f, const sbp_box *box, void *to,
 		    sbp_message *e)
 {

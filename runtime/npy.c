@@ -295,17 +295,6 @@ void npy_close(sbp_npy *f)
 
 /* ---- elements ---- */
 
-static void swap_bytes(unsigned char *at, int width, int64_t n)
-{
-	for (; n > 0; n--, at += width)
-		for (int i = 0; i < width / 2; i++) {
-			unsigned char b = at[i];
-
-			at[i] = at[width - 1 - i];
-			at[width - 1 - i] = b;
-		}
-}
-
 /* TO in C order from FROM, whose axes run the other way. */
 static void transpose(char *to, const char *from, const sbp_box *box,
 		      int width)
