@@ -141,6 +141,8 @@ void sbp_close(sbp_model *m)
 	if (!m)
 		return;
 	v = m->private_;
+	if (v->device)
+		v->device_close(v->device);
 	if (v->joined)
 		comm_end(&v->comm);
 	shm_close_ranks(&v->comm);

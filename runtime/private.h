@@ -146,6 +146,9 @@ struct sbp_private {
 	uint64_t steps;
 	int64_t recv_bytes;		/* since the model was opened */
 	double comm_seconds;
+	/* Of programs for cuda: what runtime/cuda keeps of this rank. */
+	void *device;
+	void (*device_close)(void *device);
 };
 
 /* Lookup in a role set, a bit mask of 1 << enum sbp_role; -1: none. */
