@@ -83,6 +83,7 @@ void comm_fail(struct comm *c, const char *why)
 	struct control *own = c->control[c->rank];
 
 	strncpy(own->why, why, sizeof own->why - 1);
+	own->follows = c->follows;
 	stand(c, STANDING_FAILED);
 }
 
@@ -100,24 +101,48 @@ static bool has_died(const struct comm *c, int rank)
 	return p.fd >= 0 && poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 }
 
-/* Why waiting for PEER is in vain: a rank that died comes first, then one
- * that failed. A rank that closed may still be needed only by name. */
-static sbp_status look_at_peers(const struct comm *c, int peer,
-				sbp_message *e)
+static sbp_status tell_death(const struct comm *c, sbp_message *e)
+{
+	for (int r = 0; r < c->world; r++)
+		if (r != c->rank && has_died(c, r) &&
+		    atomic_load(&c->control[r]->standing) == STANDING_RUNS)
+			return message_set(e, SBP_FAILED, "rank %d has died",
+					   r);
+	return SBP_OK;
+}
+
+/* Of a rank that failed, and for its own reasons if FIRST. */
+static sbp_status tell_failure(const struct comm *c, bool first,
+			       sbp_message *e)
 {
 	for (int r = 0; r < c->world; r++) {
-		uint32_t s = atomic_load(&c->control[r]->standing);
+		const struct control *peer = c->control[r];
+		char own[24];
+		size_t skip;
 
-		if (r != c->rank && s == STANDING_RUNS && has_died(c, r))
-			return message_set(e, SBP_FAILED,
-					   "rank %d has died", r);
+		if (r == c->rank ||
+		    atomic_load(&peer->standing) != STANDING_FAILED ||
+		    (first && peer->follows))
+			continue;
+		skip = (size_t)snprintf(own, sizeof own, "rank %d, ", r);
+		if (strncmp(peer->why, own, skip) != 0)
+			skip = 0;
+		return message_set(e, SBP_FAILED, "rank %d has failed: %.400s",
+				   r, peer->why + skip);
 	}
-	for (int r = 0; r < c->world; r++)
-		if (r != c->rank && atomic_load(&c->control[r]->standing) ==
-					    STANDING_FAILED)
-			return message_set(e, SBP_FAILED,
-					   "rank %d has failed: %.400s", r,
-					   c->control[r]->why);
+	return SBP_OK;
+}
+
+/* Why waiting for PEER is in vain: a rank that died comes first, then one
+ * that failed for its own reasons, then any that failed. A rank that ended in
+ * good order is missed only where it is waited for. */
+static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
+{
+	c->follows = true;
+	SBP_TRY(tell_death(c, e));
+	SBP_TRY(tell_failure(c, true, e));
+	SBP_TRY(tell_failure(c, false, e));
+	c->follows = false;
 	if (atomic_load(&c->control[peer]->standing) == STANDING_CLOSED)
 		return message_set(e, SBP_FAILED,
 				   "rank %d has ended before", peer);

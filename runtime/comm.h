@@ -40,6 +40,7 @@ struct control {
 	uint32_t verdict;		/* a status, for comm_vote */
 	int64_t number[4];		/* for comm_numbers */
 	uint64_t magic;
+	uint32_t follows;		/* failed because another had */
 	char why[sizeof(sbp_message)];	/* of STANDING_FAILED */
 };
 _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "control block");
@@ -52,6 +53,7 @@ struct comm {
 	int *pidfd;			/* by rank, or -1 */
 	double timeout;			/* seconds */
 	bool crowded;			/* more ranks than cores */
+	bool follows;			/* saw that another has failed */
 	uint64_t host;			/* operations in LANE_HOST so far */
 	int memory;			/* shm: the memfd, or -1 */
 	struct sbp_group *group;	/* ranks are threads */

@@ -22,10 +22,12 @@ struct session {
 
 static void complain(const struct session *s, int rank, const sbp_message *e)
 {
-	char prefix[32] = "";
+	char prefix[32], own[32];
 
-	if (s->p->world > 1 && strncmp(e->text, "rank ", 5) != 0)
-		snprintf(prefix, sizeof prefix, "rank %d: ", rank);
+	snprintf(own, sizeof own, "rank %d, ", rank);
+	snprintf(prefix, sizeof prefix, "rank %d: ", rank);
+	if (s->p->world == 1 || strncmp(e->text, own, strlen(own)) == 0)
+		prefix[0] = 0;
 	fflush(stdout);
 	fprintf(stderr, "%s: %s%s\n", s->p->name, prefix, e->text);
 }
@@ -167,6 +169,19 @@ static sbp_status run(struct session *s, sbp_message *e)
 	return SBP_OK;
 }
 
+/* A step says itself where it failed; for the rest that is after a step. */
+static sbp_status lose(struct session *s, const sbp_message *e)
+{
+	unsigned long long steps = s->m->step;
+	sbp_message full = *e;
+
+	if (!sbp_error(s->m)[0])
+		message_set(&full, SBP_FAILED, "rank %d, after step %llu: "
+			    "%.500s", s->m->rank, steps, e->text);
+	complain(s, s->m->rank, &full);
+	return model_fail(s->m, SBP_FAILED, &full);
+}
+
 static sbp_status serve(struct session *s)
 {
 	sbp_message e = {""};
@@ -176,8 +191,7 @@ static sbp_status serve(struct session *s)
 		show_summary(s->m);
 	if (run(s, &e) == SBP_OK)
 		return SBP_OK;
-	complain(s, s->m->rank, &e);
-	return model_fail(s->m, SBP_FAILED, &e);
+	return lose(s, &e);
 }
 
 static sbp_status open_and_serve(struct session *s, int rank)
