@@ -1,9 +1,9 @@
 /*
  * arena.c: memory that is freed all at once, growing lists and texts.
  *
- * An arena is a list of blocks; a request that does not fit the current block
- * opens a new one. Big requests get a block of their own, so that they waste
- * nothing.
+ * An arena is a list of blocks, each twice as large as the one before; a
+ * request that does not fit the current block opens a new one. Big requests
+ * get a block of their own, so that they waste nothing.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "ir/ir.h"
 
-enum { BLOCK = 1 << 16, ALIGN = 16, RING = 64, RING_TEXT = 512 };
+enum { FIRST = 1 << 12, BLOCK = 1 << 18, ALIGN = 16, RING = 64, RING_TEXT = 512 };
 
 struct block {
 	struct block *next;
@@ -23,6 +23,7 @@ struct block {
 
 struct arena {
 	struct block *blocks;
+	size_t next;		/* size of the next one */
 };
 
 static void *must(void *p)
@@ -36,7 +37,10 @@ static void *must(void *p)
 
 struct arena *arena_new(void)
 {
-	return must(calloc(1, sizeof(struct arena)));
+	struct arena *a = must(calloc(1, sizeof *a));
+
+	a->next = FIRST;
+	return a;
 }
 
 void arena_free(struct arena *a)
@@ -86,12 +90,14 @@ void *arena_alloc(struct arena *a, size_t size)
 	if (size > SIZE_MAX - ALIGN)
 		must(NULL);
 	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	if (size > BLOCK / 4)
+	if (size > a->next / 4)
 		return alloc_big(a, size);
 	if (!b || b->size - b->used < size) {
-		b = block_new(BLOCK);
+		b = block_new(a->next);
 		b->next = a->blocks;
 		a->blocks = b;
+		if (a->next < BLOCK)
+			a->next *= 2;
 	}
 	p = b->bytes + b->used;
 	b->used += size;

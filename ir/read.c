@@ -574,13 +574,21 @@ static struct value *known_value(struct reader *r)
 	return r->failed ? NULL : r->by_id.at[id];
 }
 
-/* A kernel may hand on a value of its body: then both define it. */
+/* Whether V is made by a node of the graph, not only of a kernel's body. */
+static bool made_outside(const struct value *v)
+{
+	return v && v->def && v->def->id >= 0;
+}
+
+/* Kernels hand on values of their bodies, and bodies share nodes: a value may
+ * be defined again where one of the two is a body. */
 static struct value *new_value(struct reader *r, bool in_body)
 {
 	int id = value_id(r);
 	struct value *v = r->failed ? NULL : r->by_id.at[id];
+	Type t;
 
-	if (v && !in_body)
+	if (made_outside(v) && !in_body)
 		fail(r, text_brief("%%%d is defined twice", id));
 	if (!v)
 		v = NEW(r->a, struct value);
@@ -588,7 +596,11 @@ static struct value *new_value(struct reader *r, bool in_body)
 	if (!next_is(r, ":"))
 		v->name = name(r);
 	expect(r, ":");
-	v->type = type(r);
+	t = type(r);
+	if (v->def && !type_eq(t, v->type))
+		fail(r, text_brief("%%%d was %s before", id,
+				   type_text(v->type)));
+	v->type = t;
 	if (!next_is(r, ",") && !next_is(r, "=") && !next_is(r, "keep"))
 		v->dist = distribution(r);
 	v->keep = take(r, "keep");
@@ -721,9 +733,10 @@ static struct node *read_node(struct reader *r, bool in_body)
 	n = read_call(r, span);
 	n->nout = out.n;
 	n->out = out.at;
+	n->id = in_body ? -1 : r->g->nodes.n;
 	for (i = 0; i < out.n; i++) {
-		if (out.at[i]->def)
-			continue;	/* the kernel's */
+		if (in_body && out.at[i]->def)
+			continue;	/* the kernel's, or another's */
 		out.at[i]->def = n;
 		out.at[i]->index = i;
 	}
@@ -809,7 +822,6 @@ static void read_statement(struct reader *r)
 		read_update(r);
 	} else {
 		n = read_node(r, false);
-		n->id = r->g->nodes.n;
 		PUSH(r->a, r->g->nodes, n);
 		if (take(r, "do"))
 			read_body(r, n);

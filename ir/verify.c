@@ -135,10 +135,8 @@ static void check_types(const struct node *n)
 	struct graph *scratch;
 	struct node copy = *n;
 
-	if (opaque(n) || *op_info(n->op)->index == '@') {
-		if (opaque(n) || !strcmp(op_info(n->op)->index, "@leaf"))
-			return;
-	}
+	if (opaque(n) || !strcmp(op_info(n->op)->index, "@leaf"))
+		return;
 	if (seen_before(hash_node(n)))
 		return;
 	a = arena_new();
@@ -263,7 +261,8 @@ static void check_ends(const struct graph *g)
 
 void graph_verify(const struct graph *g)
 {
-	int i;
+	const struct node *n;
+	int i, k;
 
 	for (i = 0; i < g->values.n; i++)
 		if (g->values.at[i]->id != i)
@@ -271,7 +270,12 @@ void graph_verify(const struct graph *g)
 	check_order(g);
 	check_ends(g);
 	for (i = 0; i < g->nodes.n; i++) {
-		check_types(g->nodes.at[i]);
-		check_dists(g->nodes.at[i]);
+		n = g->nodes.at[i];
+		check_types(n);
+		check_dists(n);
+		for (k = 0; k < n->nbody; k++) {
+			check_types(n->body[k]);
+			check_dists(n->body[k]);
+		}
 	}
 }

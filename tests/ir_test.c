@@ -635,7 +635,14 @@ static const char sample[] =
 	"    %14: f32[4] = neg(%7) on grid\n"
 	"    %13: f32[4] = add(%14, %8) on grid\n"
 	"  end\n"
+	"  %15: f32[4] = kernel(%7) do\n"
+	"    %14: f32[4] = neg(%7) on grid\n"
+	"    %16: f32[] = fill() {shape = [], value = 1.5, dtype = f32}\n"
+	"    %15: f32[4] = add(%14, %16)\n"
+	"  end\n"
+	"  %16: f32[] = fill() {shape = [], value = 1.5, dtype = f32}\n"
 	"  output y = %13\n"
+	"  output t = %16\n"
 	"  output \"z z\" = %6\n"
 	"  update %3 = %11\n"
 	"}\n";
@@ -686,7 +693,7 @@ static void test_round_trip(void)
 		check_text("print of read of print", stripped(h), first);
 	graph_sweep(g);
 	graph_verify(g);
-	check(g->nodes.at[g->nodes.n - 1]->op == OP_kernel,
+	check(g->nodes.at[g->nodes.n - 2]->op == OP_kernel,
 	      "what nothing reads is swept");
 	check(attr_int(h->nodes.at[9], "int") == 9007199254740993,
 	      "integers are exact");
