@@ -91,6 +91,17 @@ struct target {
 	const char *(*entry)(struct emitter *e, const char *name,
 			     bool external, struct text *after);
 };
+#define TARGET(name, ...)                                                     \
+	bool name##_kernel(struct emitter *e, const struct node *n,           \
+			   struct call *c);                                   \
+	void name##_move(struct emitter *e, const struct node *n, int id,     \
+			 struct call *c);                                     \
+	void name##_call(struct emitter *e, const struct call *c,             \
+			 const char *args, struct text *out);                 \
+	const char *name##_entry(struct emitter *e, const char *function,     \
+				 bool external, struct text *after);
+#include "codegen/target.def"
+#undef TARGET
 /* That of the model's placement. */
 const struct target *target_of(const struct program *p);
 

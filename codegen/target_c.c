@@ -4,13 +4,12 @@
  */
 #include "codegen/codegen.h"
 
-static bool c_kernel(struct emitter *e, const struct node *n, struct call *c)
+bool c_kernel(struct emitter *e, const struct node *n, struct call *c)
 {
 	return kernel_call(e, n, c);
 }
 
-static void c_move(struct emitter *e, const struct node *n, int id,
-		   struct call *c)
+void c_move(struct emitter *e, const struct node *n, int id, struct call *c)
 {
 	(void)n;
 	c->function = name_of("sbp_move_run");
@@ -19,8 +18,8 @@ static void c_move(struct emitter *e, const struct node *n, int id,
 	call_arg(e, c, (struct arg){.kind = ARG_MOVE, .i = id});
 }
 
-static void c_call(struct emitter *e, const struct call *c, const char *args,
-		   struct text *out)
+void c_call(struct emitter *e, const struct call *c, const char *args,
+	    struct text *out)
 {
 	(void)e;
 	if (c->status)
@@ -29,8 +28,8 @@ static void c_call(struct emitter *e, const struct call *c, const char *args,
 		text_add(out, "%s(%s);", c->function, args);
 }
 
-static const char *c_entry(struct emitter *e, const char *name, bool external,
-			   struct text *after)
+const char *c_entry(struct emitter *e, const char *name, bool external,
+		    struct text *after)
 {
 	(void)after;
 	if (external)

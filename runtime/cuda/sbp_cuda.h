@@ -50,6 +50,9 @@ sbp_status sbp_nccl_check(sbp_cuda *m, ncclResult_t e, const char *call);
 #define SBP_CUDA(call) SBP_TRY(sbp_cuda_check(m, call, #call))
 #define SBP_CUBLAS(call) SBP_TRY(sbp_cublas_check(m, call, #call))
 #define SBP_NCCL(call) SBP_TRY(sbp_nccl_check(m, call, #call))
+/* A collective among the ranks that MOVE joins. */
+#define SBP_COLLECTIVE(call, move, ...)                                       \
+	SBP_NCCL(call(__VA_ARGS__, sbp_cuda_group(m, move), m->stream))
 
 /* kernels.cu: acc = acc REDUCE from, N elements. */
 cudaError_t sbp_cuda_combine(cudaStream_t stream, void *acc, const void *from,
