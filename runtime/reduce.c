@@ -8,18 +8,28 @@
 
 #include "runtime/private.h"
 
+enum { BLOCK = 32 };
+
 #define SUM(a, b) ((a) + (b))
 /* Comparisons with nan are false, so a nan b wins; a nan a is kept. */
 #define GREATEST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 
+/* Results go by way of a block of their own: TO may be A, and the compiler
+ * makes vectors of it all the same. */
 #define LOOP(NAME, type, STEP)                                                \
 	static void NAME(void *to, const void *a, const void *b, int64_t n)   \
 	{                                                                     \
-		type *t = to;                                                 \
+		type *t = to, block[BLOCK];                                   \
 		const type *x = a, *y = b;                                    \
+		int64_t i = 0;                                                \
                                                                               \
-		for (int64_t i = 0; i < n; i++)                               \
+		for (; i + BLOCK <= n; i += BLOCK) {                          \
+			for (int j = 0; j < BLOCK; j++)                       \
+				block[j] = (type)STEP(x[i + j], y[i + j]);    \
+			memcpy(t + i, block, sizeof block);                   \
+		}                                                             \
+		for (; i < n; i++)                                            \
 			t[i] = (type)STEP(x[i], y[i]);                        \
 	}
 

@@ -201,29 +201,13 @@ static void any_interface(struct address *a)
 		v6->sin6_addr = in6addr_any;
 }
 
-/* A launcher may have opened the port already, so that nobody takes it. */
-static int inherited_socket(void)
-{
-	const char *s = getenv("SBP_LISTEN_FD");
-	int fd = s ? atoi(s) : -1, listens = 0;
-	socklen_t size = sizeof listens;
-
-	if (fd < 3 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens,
-				 &size) != 0 || !listens)
-		return -1;
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	return fd;
-}
-
+/* A launcher may hold the port, bound but not listening, so that nobody else
+ * is given it: SO_REUSEADDR shares it. */
 static sbp_status listen_at(const struct env *env, int *out, sbp_message *e)
 {
 	struct address a;
-	int one = 1, fd = inherited_socket();
+	int one = 1, fd;
 
-	if (fd >= 0) {
-		*out = fd;
-		return SBP_OK;
-	}
 	SBP_TRY(resolve(env, &a, e));
 	any_interface(&a);
 	fd = socket(a.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -461,7 +445,7 @@ static void host_close(struct host *h)
 {
 	while (h->n > 0)
 		guest_leave(h, h->n - 1);
-	if (h->fd >= 0 && h->fd != inherited_socket())
+	if (h->fd >= 0)
 		close(h->fd);
 	free(h->guest);
 	free(h->polled);
