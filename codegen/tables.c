@@ -161,7 +161,7 @@ static void add_offset(struct tables *t, const struct value *v, bool named,
 		text_add(out, "%s%lld", c > 0 ? ", " : "", (long long)at[c]);
 }
 
-/* One row of N offsets a value. */
+/* The offsets of N values, few of them in rows of EACH. */
 static void add_offsets(struct tables *t, const char *name,
 			const struct value **v, int n, int each)
 {
@@ -174,7 +174,7 @@ static void add_offsets(struct tables *t, const char *name,
 		text_add(&row, "%s", row.n > 0 ? " " : "");
 		add_offset(t, v[i], n <= MOST_NAMES, &row);
 		text_add(&row, ",");
-		if ((i + 1) % each == 0) {
+		if (n <= MOST_NAMES && (i + 1) % each == 0) {
 			text_statement(t->out, 1, row.at);
 			row.n = 0;
 		}
