@@ -442,6 +442,8 @@ static Cost computing(struct space *s, const struct candidates *c,
 	enum kernel_kind kind = n ? op_info(n->op)->kernel : K_NONE;
 	double t = 0;
 
+	if (n && n->op == OP_permute && inner_out(&c->maker->r, 0))
+		return 0;	/* the product reads it transposed */
 	if (kind != K_NONE && kind != K_VIEW)
 		t = memory_bytes(s, c, in, out) / BANDWIDTH +
 		    element_seconds(s, c, in, out);
@@ -632,4 +634,18 @@ struct candidates *candidates_near(struct space *s, struct candidates *c,
 	if (c->whole || !c->n)
 		return c;
 	return near(s, c->maker, c->pick + row * c->naxes);
+}
+
+struct candidates *candidates_only(struct space *s, const struct candidates *c,
+				   int row)
+{
+	struct candidates *r = list_new(s, c->maker, 1);
+
+	memcpy(r->in, c->in + row * c->nin, sizeof(int) * (size_t)c->nin);
+	memcpy(r->out, c->out + row * c->nout, sizeof(int) * (size_t)c->nout);
+	memcpy(r->pick, c->pick + row * c->naxes,
+	       sizeof(uint16_t) * (size_t)c->naxes);
+	r->cost[0] = c->cost[row];
+	r->n = 1;
+	return r;
 }

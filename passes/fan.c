@@ -2,13 +2,24 @@
  * fan.c: a value fans out from its producer to its readers. What the readers
  * want that differs from how the producer leaves it must be converted: what
  * is received is paid once for each distribution wanted, however many readers
- * want it, so one table covers all readers that may share.
+ * want it.
+ *
+ * Where readers may share, either one table covers them all, or a variable of
+ * the fan's own says which set of distributions is paid by the fan; a reader
+ * that wants another pays itself. Sets of half as many distributions as there
+ * are inputs that read the value lose nothing, since one that is wanted once
+ * need not be in the set.
  */
 #include <string.h>
 
 #include "passes/passes.h"
 
-enum { MAX_TOGETHER = 16 };	/* readers in one table */
+enum {
+	SMALL = 100000,		/* entries of a table over all readers */
+	LARGE = 3000000,	/* of one over producer, set and reader */
+	WIDE = 8,		/* readers: above, see fan_is_wide */
+	MAX_SETS = 400,
+};
 
 /* The distributions that readers may want, and what they cost. */
 struct wants {
@@ -67,11 +78,12 @@ static void find_costs(struct space *s, struct arena *a, struct wants *t)
 	}
 }
 
-/* Whether two readers may want the same distribution at a price. */
-static bool sharing_matters(struct arena *a, const struct wants *t)
+/* Which distributions two readers may want that are not free: their numbers
+ * in AT; how many. */
+static int find_shared(struct arena *a, const struct wants *t, int *at)
 {
 	const struct fan *w = t->w;
-	int *last = NEW_N(a, int, t->ntargets + 1);
+	int *last = NEW_N(a, int, t->ntargets + 1), n = 0;
 	bool *shared = NEW_N(a, bool, t->ntargets + 1);
 
 	for (int i = 0; i < w->nports; i++)
@@ -81,11 +93,15 @@ static bool sharing_matters(struct arena *a, const struct wants *t)
 			shared[to] |= last[to] && last[to] != i + 1;
 			last[to] = i + 1;
 		}
-	for (int i = 0; i < w->from->n; i++)
-		for (int to = 0; to < t->ntargets; to++)
-			if (shared[to] && t->receive[i * t->ntargets + to])
-				return true;
-	return false;
+	for (int to = 0; to < t->ntargets; to++) {
+		bool paid = false;
+
+		for (int i = 0; i < w->from->n; i++)
+			paid |= t->receive[i * t->ntargets + to] > 0;
+		if (shared[to] && paid)
+			at[n++] = to;
+	}
+	return n;
 }
 
 /* One entry: what the readers FIRST .. FIRST + N want, each its row. SEEN
@@ -136,29 +152,179 @@ static Cost *fill_table(struct space *s, struct arena *a,
 	return table;
 }
 
-/* Readers that may share go together as far as tables stay small. */
+static void add_table(struct space *s, struct arena *a, const struct wants *t,
+		      int first, int n, struct fan_tables *r)
+{
+	size_t size = (size_t)t->w->from->n;
+
+	for (int i = 0; i < n; i++)
+		size *= (size_t)t->w->to[first + i]->n;
+	r->at[r->n++] = (struct fan_table){
+		.first = first, .nports = n,
+		.at = fill_table(s, a, t, first, n, size)};
+}
+
+/* ---- sets ---- */
+
+/* At most two of the shared distributions; -1: none. */
+struct pair {
+	int target[2];
+};
+struct sets {
+	int n;
+	struct pair *at;
+};
+
+static struct sets make_sets(struct arena *a, const int *shared, int n,
+			     bool pairs)
+{
+	struct sets r = {0};
+
+	r.at = NEW_N(a, struct pair, 1 + n + (pairs ? n * n : 0));
+	for (int i = -1; i < n; i++)
+		for (int j = -1; j < i || j < 0; j++) {
+			if (j >= 0 && !pairs)
+				break;
+			r.at[r.n++] = (struct pair){
+				{i < 0 ? -1 : shared[i],
+				 j < 0 ? -1 : shared[j]}};
+		}
+	return r;
+}
+
+static bool in_set(const struct pair *p, int target)
+{
+	return p->target[0] == target || p->target[1] == target;
+}
+
+/* What the fan pays: by producer and set. */
+static Cost *set_table(struct space *s, const struct wants *t,
+		       const struct sets *sets)
+{
+	Cost *table = NEW_N(s->a, Cost, t->w->from->n * sets->n), *at = table;
+
+	for (int from = 0; from < t->w->from->n; from++) {
+		const Cost *receive = t->receive + from * t->ntargets;
+
+		for (int i = 0; i < sets->n; i++, at++)
+			for (int k = 0; k < 2; k++)
+				if (sets->at[i].target[k] >= 0)
+					*at += receive[sets->at[i].target[k]];
+	}
+	return table;
+}
+
+/* What reader I pays by one row: SLOT are its targets. */
+static Cost reader_pays(const struct wants *t, int from,
+			const struct pair *pair,
+					const int *slot, int nslots)
+{
+	const Cost *receive = t->receive + from * t->ntargets;
+	const Cost *copy = t->copy + from * t->ntargets;
+	Cost sum = 0;
+
+	for (int k = 0; k < nslots; k++) {
+		bool again = in_set(pair, slot[k]);
+
+		for (int j = 0; j < k; j++)
+			again |= slot[j] == slot[k];
+		sum += copy[slot[k]] + (again ? 0 : receive[slot[k]]);
+	}
+	return sum;
+}
+
+/* By producer, set and reader. */
+static Cost *reader_table(struct space *s, const struct wants *t,
+			  const struct sets *sets, int reader)
+{
+	int n = t->w->to[reader]->n, nslots = t->w->port[reader].nslots;
+	Cost *table = NEW_N(s->a, Cost, t->w->from->n * sets->n * n);
+	Cost *at = table;
+
+	for (int from = 0; from < t->w->from->n; from++)
+		for (int i = 0; i < sets->n; i++)
+			for (int row = 0; row < n; row++)
+				*at++ = reader_pays(
+					t, from, &sets->at[i],
+					t->at[reader] + row * nslots, nslots);
+	return table;
+}
+
+static int count_slots(const struct fan *w)
+{
+	int n = 0;
+
+	for (int i = 0; i < w->nports; i++)
+		n += w->port[i].nslots;
+	return n;
+}
+
+static void share_by_sets(struct space *s, struct arena *a,
+			  const struct wants *t, const int *shared, int n,
+			  struct fan_tables *r)
+{
+	int nports = t->w->nports, nslots = count_slots(t->w);
+	bool pairs = nslots > 3 && 1 + n + n * (n - 1) / 2 <= MAX_SETS;
+	struct sets sets = make_sets(a, shared, n, pairs);
+
+	r->sets = sets.n;
+	r->exact = nslots <= (pairs ? 5 : 3) || n <= (pairs ? 2 : 1);
+	r->at[r->n++] = (struct fan_table){
+		.set = true, .at = set_table(s, t, &sets)};
+	for (int i = 0; i < nports; i++)
+		r->at[r->n++] = (struct fan_table){
+			.set = true, .first = i, .nports = 1,
+			.at = reader_table(s, t, &sets, i)};
+}
+
+/* ---- the tables of a fan ---- */
+
+bool fan_is_wide(const struct fan *w)
+{
+	return w->nports > WIDE && w->from->n > 1;
+}
+
+/* Whether one table over all readers has at most SMALL entries, and one for
+ * each of them with the set at most LARGE. */
+static bool all_small(const struct fan *w)
+{
+	size_t size = (size_t)w->from->n;
+
+	for (int i = 0; i < w->nports && size <= SMALL; i++)
+		size *= (size_t)w->to[i]->n;
+	return size <= SMALL;
+}
+
+static bool sets_fit(const struct fan *w, int nshared)
+{
+	for (int i = 0; i < w->nports; i++)
+		if ((size_t)w->from->n * (size_t)(1 + nshared) *
+			    (size_t)w->to[i]->n > LARGE)
+			return false;
+	return !fan_is_wide(w);
+}
+
 static void fill_tables(struct space *s, struct arena *a,
-			const struct wants *t, size_t limit,
-			struct fan_tables *r)
+			const struct wants *t, struct fan_tables *r)
 {
 	const struct fan *w = t->w;
-	bool together = w->nports > 1 && sharing_matters(a, t);
-	int first = 0;
+	int *shared = NEW_N(a, int, t->ntargets + 1);
+	int n = w->nports > 1 ? find_shared(a, t, shared) : 0;
 
-	r->at = NEW_N(s->a, struct fan_table, w->nports);
-	while (first < w->nports) {
-		size_t size = (size_t)w->from->n * (size_t)w->to[first]->n;
-		int n = 1;
-
-		while (together && first + n < w->nports && n < MAX_TOGETHER &&
-		       size * (size_t)w->to[first + n]->n <= limit)
-			size *= (size_t)w->to[first + n++]->n;
-		r->at[r->n++] = (struct fan_table){
-			n, fill_table(s, a, t, first, n, size)};
-		first += n;
-	}
-	r->exact = !together || r->n == 1;
+	r->at = NEW_N(s->a, struct fan_table, w->nports + 1);
+	r->exact = true;
 	r->ready = true;
+	if (n && all_small(w)) {
+		add_table(s, a, t, 0, w->nports, r);
+		return;
+	}
+	if (n && sets_fit(w, n)) {
+		share_by_sets(s, a, t, shared, n, r);
+		return;
+	}
+	for (int i = 0; i < w->nports; i++)
+		add_table(s, a, t, i, 1, r);
+	r->exact = !n;
 }
 
 static void make_key(struct text *t, const struct fan *w)
@@ -177,8 +343,7 @@ static void make_key(struct text *t, const struct fan *w)
 	}
 }
 
-const struct fan_tables *fan_find(struct space *s, const struct fan *w,
-				  size_t limit)
+const struct fan_tables *fan_find(struct space *s, const struct fan *w)
 {
 	struct wants t = {.w = w};
 	struct fan_tables *r;
@@ -193,25 +358,21 @@ const struct fan_tables *fan_find(struct space *s, const struct fan *w,
 	a = arena_new();
 	find_targets(s, a, &t);
 	find_costs(s, a, &t);
-	fill_tables(s, a, &t, limit, r);
+	fill_tables(s, a, &t, r);
 	arena_free(a);
 	return r;
 }
 
-/* Whether the reader before slot K of port P, of which it is the row, wants
- * DIST already. */
-static bool wanted_before(const struct fan *w, const int *to, int port, int k,
-			  int dist)
+/* Whether this is the first time that a reader of the fan wants DIST. */
+static bool first_wanted(struct space *s, int dist)
 {
-	for (int i = 0; i <= port; i++) {
-		const struct candidates *c = w->to[i];
-		int n = i == port ? k : w->port[i].nslots;
+	bool first;
 
-		for (int j = 0; j < n; j++)
-			if (c->in[to[i] * c->nin + w->port[i].slot[j]] == dist)
-				return true;
-	}
-	return false;
+	while (s->seen.n <= dist)
+		PUSH(s->a, s->seen, 0);
+	first = s->seen.at[dist] != s->stamp;
+	s->seen.at[dist] = s->stamp;
+	return first;
 }
 
 Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
@@ -219,6 +380,7 @@ Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 	int have = w->from->out[from * w->from->nout + w->out];
 	Cost sum = 0;
 
+	s->stamp++;
 	for (int i = 0; i < w->nports; i++) {
 		const struct candidates *c = w->to[i];
 
@@ -226,7 +388,7 @@ Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 			int want = c->in[to[i] * c->nin + w->port[i].slot[k]];
 
 			sum += space_copy(s, w->type, have, want);
-			if (!wanted_before(w, to, i, k, want))
+			if (first_wanted(s, want))
 				sum += space_receive(s, w->type, have, want);
 		}
 	}

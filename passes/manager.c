@@ -95,6 +95,41 @@ static void dump(const struct graph *g, const char *when, const char *name,
 	text_free(&t);
 }
 
+/* The values before a pass, and how they were numbered. */
+struct numbers {
+	int n;
+	struct value **v;
+};
+
+static struct numbers numbers_of(const struct graph *g, struct arena *a)
+{
+	struct numbers r = {g->values.n, NULL};
+
+	r.v = NEW_N(a, struct value *, r.n + 1);
+	for (int i = 0; i < r.n; i++)
+		r.v[i] = g->values.at[i];
+	return r;
+}
+
+/* Prints G with old values under their old numbers and new ones after them,
+ * so that a diff shows what a pass did and not what it renumbered. */
+static void print_as_before(struct graph *g, const struct numbers *old,
+			    struct text *t)
+{
+	int next = old->n;
+
+	for (int i = 0; i < g->values.n; i++)
+		g->values.at[i]->id = -1;
+	for (int i = 0; i < old->n; i++)
+		old->v[i]->id = i;
+	for (int i = 0; i < g->values.n; i++)
+		if (g->values.at[i]->id < 0)
+			g->values.at[i]->id = next++;
+	graph_print(g, t);
+	for (int i = 0; i < g->values.n; i++)
+		g->values.at[i]->id = i;
+}
+
 /* What holds before the first pass: a graph that was read back may have been
  * through some. */
 static unsigned facts_of(const struct graph *g)
@@ -190,41 +225,59 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Runs one pass and shows what was asked for; SHOWN counts lines of a table
- * so far. */
-static void run_pass(struct program *p, const struct pass *pass,
-		     const struct pass_options *o, int *shown)
+static void run(struct program *p, const struct pass *pass,
+		const struct pass_options *o)
 {
-	struct text old = {0}, new = {0};
-	bool diff = asked(o->diff, pass->name);
-	bool title = listed(o->dump_after, "all") ||
-		     listed(o->dump_before, "all");
-	double start;
+	double start = now();
 
-	if (asked(o->dump_before, pass->name))
-		dump(p->g, "before", pass->name, title, o->out);
-	if (diff)
-		graph_print(p->g, &old);
 	diag_pass(pass->name);
-	start = now();
 	pass->run(p);
 	if (o->time)
 		fprintf(o->out, "%-10s%10.3f ms\n", pass->name,
 			(now() - start) * 1e3);
-	if (!diag_errors()) {
+	if (!diag_errors())
 		graph_verify(p->g);
-		if (asked(o->dump_after, pass->name))
-			dump(p->g, "after", pass->name, title, o->out);
-		if (diff) {
-			graph_print(p->g, &new);
-			diff_print(old.at, new.at, o->out);
-		}
-		if (o->stats)
-			print_stats(p->g, pass->name, !(*shown)++, o->out);
-	}
 	diag_pass(NULL);
+}
+
+static void run_diff(struct program *p, const struct pass *pass,
+		     const struct pass_options *o)
+{
+	struct arena *a = arena_new();
+	struct numbers before = numbers_of(p->g, a);
+	struct text old = {0}, new = {0};
+
+	graph_print(p->g, &old);
+	run(p, pass, o);
+	if (!diag_errors()) {
+		print_as_before(p->g, &before, &new);
+		diff_print(old.at, new.at, o->out);
+	}
 	text_free(&old);
 	text_free(&new);
+	arena_free(a);
+}
+
+/* Runs one pass and shows what was asked for; SHOWN counts lines of the
+ * table so far. */
+static void run_pass(struct program *p, const struct pass *pass,
+		     const struct pass_options *o, int *shown)
+{
+	bool title = listed(o->dump_after, "all") ||
+		     listed(o->dump_before, "all");
+
+	if (asked(o->dump_before, pass->name))
+		dump(p->g, "before", pass->name, title, o->out);
+	if (asked(o->diff, pass->name))
+		run_diff(p, pass, o);
+	else
+		run(p, pass, o);
+	if (diag_errors())
+		return;
+	if (asked(o->dump_after, pass->name))
+		dump(p->g, "after", pass->name, title, o->out);
+	if (o->stats)
+		print_stats(p->g, pass->name, !(*shown)++, o->out);
 }
 
 bool passes_run(struct program *p, const struct pass_options *o, bool *stopped)

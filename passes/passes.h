@@ -266,6 +266,7 @@ typedef int64_t Cost;		/* in units that candidates.c chooses */
 /* Variables with small domains, and tables over few of them. */
 struct pbqp;
 struct pbqp *pbqp_new(struct arena *a, int nvars, const int *domain);
+int pbqp_variable(struct pbqp *q, int domain);	/* one more; its number */
 /* TABLE is row-major over VARS, all different, and must outlive the problem. */
 void pbqp_add(struct pbqp *q, int nvars, const int *vars, const Cost *table);
 
@@ -273,7 +274,7 @@ struct pbqp_result {
 	Cost cost;	/* of the choice */
 	Cost bound;	/* no choice costs less; equal to cost if exact */
 };
-/* Fills choice[nvars]. Eliminates variables exactly while tables have at most
+/* Fills choice, by variable. Eliminates variables exactly while tables have at most
  * LIMIT entries; above it splits them, which gives a bound. */
 struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice);
 
@@ -317,6 +318,8 @@ struct space {
 	struct bytemap dist_id, type_id, maker, list, bytes, convert, table;
 	int nmakers, nlists;
 	struct text key;	/* scratch */
+	LIST(int64_t) seen;	/* by dist: the last fan_cost that met it */
+	int64_t stamp;
 };
 void space_init(struct space *s, struct arena *a, const struct graph *g);
 void space_done(struct space *s);
@@ -334,6 +337,9 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+/* Row ROW alone. */
+struct candidates *candidates_only(struct space *s, const struct candidates *c,
+				   int row);
 
 /* ---- fan.c: what the conversions of one value cost ---- */
 
@@ -350,20 +356,28 @@ struct fan {
 	const struct port *port;
 	const struct candidates **to;	/* by port */
 };
-/* Each table covers the producer and the next nports readers; row-major. */
+/* A table over the producer, the fan's set if it has one, and NPORTS readers
+ * from FIRST on; row-major. */
 struct fan_table {
-	int nports;
+	bool set;
+	int first, nports;
 	Cost *at;
 };
+/*
+ * A set, where there is one, is a variable of its own: which distributions
+ * are converted to once for all readers. It has `sets` values.
+ */
 struct fan_tables {
 	bool ready;
 	bool exact;	/* nothing that two readers share is counted twice */
+	int sets;	/* 0: no such variable */
 	int n;
 	struct fan_table *at;
 };
-/* Tables with at most LIMIT entries where possible; equal fans share them. */
-const struct fan_tables *fan_find(struct space *s, const struct fan *w,
-				  size_t limit);
+/* Equal fans share their tables. */
+const struct fan_tables *fan_find(struct space *s, const struct fan *w);
+/* Sharing is modelled once the producer has one candidate only. */
+bool fan_is_wide(const struct fan *w);
 /* What the value costs if its producer takes row FROM and port i to[i]. */
 Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to);
 

@@ -43,7 +43,7 @@ struct step {
 
 struct pbqp {
 	struct arena *a;
-	int n, nheap;
+	int n, room, nheap;
 	struct variable *var;
 	int *heap;
 	LIST(struct factor *) all;	/* as given */
@@ -52,19 +52,21 @@ struct pbqp {
 	int *mark, stamp;
 };
 
+int pbqp_variable(struct pbqp *q, int domain)
+{
+	list_room(q->a, (void **)&q->var, q->n, &q->room, sizeof *q->var);
+	q->var[q->n] = (struct variable){
+		.domain = domain, .unary = NEW_N(q->a, Cost, domain)};
+	return q->n++;
+}
+
 struct pbqp *pbqp_new(struct arena *a, int nvars, const int *domain)
 {
 	struct pbqp *q = NEW(a, struct pbqp);
 
 	q->a = a;
-	q->n = nvars;
-	q->var = NEW_N(a, struct variable, nvars);
-	q->heap = NEW_N(a, int, nvars);
-	q->mark = NEW_N(a, int, nvars);
-	for (int i = 0; i < nvars; i++) {
-		q->var[i].domain = domain[i];
-		q->var[i].unary = NEW_N(a, Cost, domain[i]);
-	}
+	for (int i = 0; i < nvars; i++)
+		pbqp_variable(q, domain[i]);
 	return q;
 }
 
@@ -525,10 +527,8 @@ static int by_table(struct pbqp *q, const struct step *s, const int *choice)
 }
 
 /* Chooses in reverse order, and frees the tables that were kept for it. */
-static bool choose(struct pbqp *q, int *choice)
+static void choose(struct pbqp *q, int *choice)
 {
-	bool split = false;
-
 	for (int i = q->steps.n - 1; i >= 0; i--) {
 		struct step *s = &q->steps.at[i];
 
@@ -536,12 +536,10 @@ static bool choose(struct pbqp *q, int *choice)
 			choice[s->var] = by_table(q, s, choice);
 			continue;
 		}
-		split = true;
 		choice[s->var] = by_trying(q, s, choice);
 		for (int j = 0; j < s->factors.n; j++)
 			free(s->factors.at[j]->owned);
 	}
-	return split;
 }
 
 static Cost cost_of(struct pbqp *q, Cost **unary, const int *choice)
@@ -580,6 +578,8 @@ struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice)
 	struct pbqp_result r;
 	Cost **unary = copy_unary(q);
 
+	q->heap = NEW_N(q->a, int, q->n);
+	q->mark = NEW_N(q->a, int, q->n);
 	for (int i = 0; i < q->n; i++)
 		q->var[i].key = left_by(q, i);
 	for (int i = 0; i < q->n; i++) {

@@ -23,6 +23,8 @@
 enum {
 	TABLE_MAX = 3000000,	/* entries of one table */
 	ROUNDS = 16,		/* of moving neighbourhoods, at most */
+	POLISH = 3,		/* rounds of improving node by node */
+	CROWD = 64,		/* readers */
 };
 
 struct infer {
@@ -177,16 +179,20 @@ struct chains {
 };
 
 /* A chain of elementwise operators passes over memory once: what one hands to
- * its only reader stays in registers. */
+ * its only reader stays in registers. A product reads its operands as they
+ * are permuted. */
 static bool stays_inside(const struct chains *c, const struct value *v)
 {
-	enum kernel_kind to;
+	const struct node *to = c->reader[v->id];
+	enum kernel_kind kind;
 
-	if (c->uses[v->id] != 1 || !c->reader[v->id] ||
-	    op_info(v->def->op)->kernel != K_MAP)
+	if (c->uses[v->id] != 1 || !to)
 		return false;
-	to = op_info(c->reader[v->id]->op)->kernel;
-	return to == K_MAP || to == K_FOLD;
+	if (v->def->op == OP_permute)
+		return to->op == OP_matmul;
+	kind = op_info(to->op)->kernel;
+	return op_info(v->def->op)->kernel == K_MAP &&
+	       (kind == K_MAP || kind == K_FOLD);
 }
 
 static struct chains find_chains(struct infer *f)
@@ -210,7 +216,7 @@ static struct request request_of(struct infer *f, const struct node *n,
 		r.want = n->out[0]->dist;
 	for (int i = 0; i < n->nin; i++) {
 		r.reach |= f->reach[n->in[i]->id];
-		if (stays_inside(c, n->in[i]))
+		if (n->op != OP_matmul && stays_inside(c, n->in[i]))
 			r.inner |= 1u << (i < 15 ? i : 15);
 	}
 	for (int i = 0; i < n->nout; i++)
@@ -327,19 +333,23 @@ static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
 {
 	struct fan w = fan_of(f, list, v, a);
 	const struct fan_tables *t;
-	const struct port *next = w.port;
+	int set;
 
 	if (!w.nports)
 		return;
-	t = fan_find(&f->s, &w, TABLE_MAX);
+	t = fan_find(&f->s, &w);
 	f->exact &= t->exact;
+	set = t->sets ? pbqp_variable(q, t->sets) : -1;
 	for (int i = 0; i < t->n; i++) {
-		int *var = NEW_N(a, int, t->at[i].nports + 1);
+		const struct fan_table *b = &t->at[i];
+		int *var = NEW_N(a, int, b->nports + 2), n = 0;
 
-		var[0] = v->def->id;
-		for (int k = 0; k < t->at[i].nports; k++)
-			var[1 + k] = next++->var;
-		pbqp_add(q, 1 + t->at[i].nports, var, t->at[i].at);
+		var[n++] = v->def->id;
+		if (b->set)
+			var[n++] = set;
+		for (int k = 0; k < b->nports; k++)
+			var[n++] = w.port[b->first + k].var;
+		pbqp_add(q, n, var, b->at);
 	}
 }
 
@@ -347,7 +357,7 @@ static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
 static void solve(struct infer *f, struct candidates **list, int *row)
 {
 	struct arena *a = arena_new();
-	int *domain = NEW_N(a, int, f->nvars + 1);
+	int *domain = NEW_N(a, int, f->nvars + 1), *choice;
 	struct pbqp_result r;
 	struct pbqp *q;
 
@@ -359,7 +369,9 @@ static void solve(struct infer *f, struct candidates **list, int *row)
 			pbqp_add(q, 1, &i, list[i]->cost);
 	for (int i = 0; i < f->g->values.n; i++)
 		add_value(f, a, q, list, f->g->values.at[i]);
-	r = pbqp_solve(q, TABLE_MAX, row);
+	choice = NEW_N(a, int, f->nvars + f->g->values.n + 1);
+	r = pbqp_solve(q, TABLE_MAX, choice);
+	memcpy(row, choice, sizeof *row * (size_t)f->nvars);
 	f->exact &= r.cost == r.bound;
 	arena_free(a);
 }
@@ -431,37 +443,93 @@ static bool improve(struct infer *f, int x)
 	return better;
 }
 
+/* A node that reads a value with very many readers costs too much to price. */
+static bool is_crowded(struct infer *f, int x)
+{
+	const struct node *n;
+
+	if (x >= f->g->nodes.n)
+		return false;
+	n = f->g->nodes.at[x];
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const struct value *v = i < n->nin ? n->in[i] :
+					n->out[i - n->nin];
+
+		if (f->first[v->id + 1] - f->first[v->id] > CROWD)
+			return true;
+	}
+	return false;
+}
+
 /* Where the solution is not known to be the best: node by node. */
 static void polish(struct infer *f)
 {
 	bool better = true;
 
-	for (int round = 0; round < ROUNDS && better; round++) {
+	for (int round = 0; round < POLISH && better; round++) {
 		better = false;
 		for (int x = 0; x < f->nvars; x++)
-			if (f->list[x] && f->list[x]->n > 1)
+			if (f->list[x] && f->list[x]->n > 1 &&
+			    !is_crowded(f, x))
 				better |= improve(f, x);
 	}
+}
+
+/* Solves over LIST; takes the solution if it is better than the last. */
+static bool take(struct infer *f, struct candidates **list)
+{
+	int *row = NEW_N(f->a, int, f->nvars + 1);
+	Cost c;
+
+	solve(f, list, row);
+	c = total_cost(f, list, row);
+	if (f->row && c >= f->cost)
+		return false;
+	f->list = list;
+	f->row = row;
+	f->cost = c;
+	return true;
 }
 
 /* Solves around the last solution; false when nothing gets better. */
 static bool move_on(struct infer *f)
 {
-	struct candidates **next = NEW_N(f->a, struct candidates *, f->nvars);
-	int *row = NEW_N(f->a, int, f->nvars);
-	Cost c;
+	struct candidates **near = NEW_N(f->a, struct candidates *, f->nvars);
 
 	for (int i = 0; i < f->nvars; i++)
 		if (f->list[i])
-			next[i] = candidates_near(&f->s, f->list[i], f->row[i]);
-	solve(f, next, row);
-	c = total_cost(f, next, row);
-	if (c >= f->cost)
-		return false;
-	f->list = next;
-	f->row = row;
-	f->cost = c;
-	return true;
+			near[i] = candidates_near(&f->s, f->list[i], f->row[i]);
+	return take(f, near);
+}
+
+/* The producers of values with very many readers keep what they have; then
+ * what readers share can be counted. */
+static void settle_wide(struct infer *f)
+{
+	struct candidates **list = NEW_N(f->a, struct candidates *, f->nvars);
+	struct candidates **all = f->list;
+	struct arena *a = arena_new();
+	int *row = f->row;
+	bool any = false;
+
+	memcpy(list, all, sizeof *list * (size_t)f->nvars);
+	for (int i = 0; i < f->g->values.n; i++) {
+		const struct value *v = f->g->values.at[i];
+		struct fan w = fan_of(f, list, v, a);
+		int x = v->def->id;
+
+		if (!fan_is_wide(&w))
+			continue;
+		list[x] = candidates_only(&f->s, all[x], row[x]);
+		any = true;
+	}
+	arena_free(a);
+	if (!any || !take(f, list))
+		return;
+	for (int x = 0; x < f->nvars; x++)
+		if (list[x] != all[x])
+			f->row[x] = row[x];
+	f->list = all;
 }
 
 static void choose(struct infer *f)
@@ -469,17 +537,17 @@ static void choose(struct infer *f)
 	bool whole = true;
 
 	f->exact = true;
-	f->row = NEW_N(f->a, int, f->nvars + 1);
 	for (int i = 0; i < f->nvars; i++)
 		whole &= !f->list[i] || f->list[i]->whole;
-	solve(f, f->list, f->row);
+	take(f, f->list);
 	f->exact &= whole;
-	f->cost = total_cost(f, f->list, f->row);
 	for (int round = 0; !whole && round < ROUNDS && move_on(f); round++)
 		;
-	if (!f->exact)
+	if (!f->exact) {
+		settle_wide(f);
 		polish(f);
-	f->cost = total_cost(f, f->list, f->row);
+		f->cost = total_cost(f, f->list, f->row);
+	}
 }
 
 /* ---- deciding ---- */
@@ -547,7 +615,8 @@ static void write_node(const struct decision *d, struct node *n)
 	const struct candidates *c = d->list[n->id];
 	const int *out = c->out + d->row[n->id] * c->nout;
 
-	n->in_dist = NEW_N(d->g->arena, Dist, n->nin + 1);
+	if (n->nin)
+		n->in_dist = NEW_N(d->g->arena, Dist, n->nin);
 	for (int i = 0; i < n->nin; i++)
 		n->in_dist[i] = chosen_in(d, n->id, i);
 	for (int i = 0; i < n->nout; i++)
