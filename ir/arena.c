@@ -104,18 +104,26 @@ void *arena_alloc(struct arena *a, size_t size)
 	return p;
 }
 
+/* Bytes of the text that FORMAT gives. */
+static size_t measure(const char *format, va_list args)
+{
+	int n = format ? vsnprintf(NULL, 0, format, args) : 0;
+
+	return n < 0 ? 0 : (size_t)n;
+}
+
 char *arena_text(struct arena *a, const char *format, ...)
 {
 	va_list args;
 	char *s;
-	int n;
+	size_t n;
 
 	va_start(args, format);
-	n = vsnprintf(NULL, 0, format, args);
+	n = measure(format, args);
 	va_end(args);
-	s = arena_alloc(a, (size_t)n + 1);
+	s = arena_alloc(a, n + 1);
 	va_start(args, format);
-	vsnprintf(s, (size_t)n + 1, format, args);
+	vsnprintf(s, n + 1, format, args);
 	va_end(args);
 	return s;
 }
@@ -154,16 +162,16 @@ void text_add_n(struct text *t, const char *s, size_t n)
 void text_add(struct text *t, const char *format, ...)
 {
 	va_list args;
-	int n;
+	size_t n;
 
 	va_start(args, format);
-	n = vsnprintf(NULL, 0, format, args);
+	n = measure(format, args);
 	va_end(args);
-	text_room(t, (size_t)n);
+	text_room(t, n);
 	va_start(args, format);
-	vsnprintf(t->at + t->n, (size_t)n + 1, format, args);
+	vsnprintf(t->at + t->n, n + 1, format, args);
 	va_end(args);
-	t->n += (size_t)n;
+	t->n += n;
 }
 
 void text_free(struct text *t)

@@ -409,6 +409,8 @@ static const char *together(const struct node *n, const Dist *in,
 		if (rule->why_not)
 			why = rule->why_not(n, in, out);
 	}
+	if (!why && *info->max == '@')
+		why = rule_sets_why_not(info->max, in);
 	return why ? why : orders_differ(n, in, out);
 }
 

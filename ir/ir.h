@@ -367,6 +367,8 @@ struct rule {
 const struct rule *rule_find(const char *at_name);	/* or bug */
 /* What an '@name' of `sum` or `max` says for N. */
 const char *rule_sets(const char *at_name, const struct node *n);
+/* Why it forbids terms that are legal one by one, or NULL. */
+const char *rule_sets_why_not(const char *at_name, const Dist *in);
 void sig_add(struct arena *a, struct sigs *s, struct sig sig);
 struct sig sig_b(struct arena *a, const struct node *n);	/* all B */
 

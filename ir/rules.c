@@ -739,22 +739,54 @@ static const char *mul_sets(const struct node *n)
 	return "";
 }
 
+/* The parts of a factor are not the number that the factor is. */
+static const char *mul_why_not(const Dist *in)
+{
+	int i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < in[i].on->naxes; k++)
+			if (in[i].t[k].kind == SBP_P &&
+			    in[i].t[k].red != RED_SUM &&
+			    dist_has(in[1 - i], SBP_P))
+				return text_brief("%s times a factor that is "
+						  "partial on another mesh "
+						  "axis", sbp_text(in[i].t[k]));
+	return NULL;
+}
+
 /* Padding with other than 0 would be counted once a device. */
 static const char *pad_sets(const struct node *n)
 {
 	return attr_float(n, "value") == 0 ? "{0}" : "";
 }
 
-const char *rule_sets(const char *at_name, const struct node *n)
+static const struct sets {
+	const char *name;
+	const char *(*of)(const struct node *n);
+	const char *(*why_not)(const Dist *in);
+} sets[] = {{"@mul", mul_sets, mul_why_not}, {"@pad", pad_sets, NULL}};
+
+static const struct sets *sets_find(const char *at_name)
 {
-	static const struct {
-		const char *name;
-		const char *(*sets)(const struct node *n);
-	} table[] = {{"@mul", mul_sets}, {"@pad", pad_sets}};
 	size_t i;
 
-	for (i = 0; i < sizeof table / sizeof *table; i++)
-		if (!strcmp(table[i].name, at_name))
-			return n ? table[i].sets(n) : "";
+	for (i = 0; i < sizeof sets / sizeof *sets; i++)
+		if (!strcmp(sets[i].name, at_name))
+			return &sets[i];
 	bug("ops.def: there is no rule '%s'", at_name);
+}
+
+const char *rule_sets(const char *at_name, const struct node *n)
+{
+	const struct sets *s = sets_find(at_name);
+
+	return n ? s->of(n) : "";
+}
+
+const char *rule_sets_why_not(const char *at_name, const Dist *in)
+{
+	const struct sets *s = sets_find(at_name);
+
+	return s->why_not ? s->why_not(in) : NULL;
 }
