@@ -398,7 +398,7 @@ static bool check_size(const struct node *n)
 			 type_text(t));
 }
 
-static bool infer(struct graph *g, struct node *n)
+bool op_infer(struct graph *g, struct node *n)
 {
 	const struct op_info *info = op_info(n->op);
 	const struct rule *rule;
@@ -413,14 +413,6 @@ static bool infer(struct graph *g, struct node *n)
 	if (strchr(info->index, '@'))
 		return infer_reduction(g, n);
 	return infer_letters(g, n, info->index) && check_size(n);
-}
-
-bool op_infer(struct graph *g, struct node *n)
-{
-	if (infer(g, n))
-		return true;
-	diag_trail(n->trail);
-	return false;
 }
 
 /* ---- promotion ---- */

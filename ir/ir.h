@@ -466,8 +466,8 @@ struct placement *graph_placement(struct graph *g, struct placement p);
 /*
  * To add a node: node_new, attributes, then node_done, which infers the types
  * of its outputs and appends it to the graph. node_done reports an error at
- * the node's span and returns false when the inputs do not fit; the node is
- * then not in the graph.
+ * the node's span and returns false when the inputs do not fit (the caller
+ * then tells the trail); the node is not in the graph.
  */
 struct node *node_new(struct graph *g, enum op op, Span span, int nin,
 		      struct value **in);
