@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,7 +294,9 @@ static sbp_status group_wait(struct comm *c, struct sbp_group *g,
 	struct timespec end;
 
 	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += (time_t)c->timeout;
+	end.tv_nsec += (long)(fmod(c->timeout, 1) * 1e9);
+	end.tv_sec += (time_t)c->timeout + end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
 	while (g->joined < g->world)
 		if (pthread_cond_timedwait(&g->changed, &g->lock, &end))
 			return message_set(e, SBP_FAILED,
