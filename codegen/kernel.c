@@ -67,15 +67,17 @@ void put_close(struct lines *l, int indent)
 
 /* ---- parameters ---- */
 
-/* Names of inputs: a, b, ... without the letters of loops and lanes. */
+/* Names of inputs: a, b, ..., aa, ab, ... without the letters of loops, lanes
+ * and local variables. */
 static const char *input_name(struct arena *a, int i)
 {
-	static const char letters[] = "abcdefghopqrstuvwxz";
+	static const char letters[] = "abcdefghtuvwz";
 	int n = (int)sizeof letters - 1;
+	const char *last = arena_text(a, "%c", letters[i % n]);
 
 	if (i < n)
-		return arena_text(a, "%c", letters[i]);
-	return arena_text(a, "%c%d", letters[i % n], i / n);
+		return last;
+	return arena_text(a, "%s%s", input_name(a, i / n - 1), last);
 }
 
 const char *param_value(struct emitter *e, struct params *p,

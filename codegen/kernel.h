@@ -174,6 +174,9 @@ const char *routine_offset(struct routine *r, const struct value *v,
  * extent of 1. */
 void routine_loops(struct routine *r, const struct value *v, int from, int to,
 		   const char **at);
+/* Copies COUNT elements of FROM at AT to y at TO. */
+void routine_copy(struct routine *r, const char *to, const char *from,
+		  const char *at, const char *count);
 const char *routine_times(struct routine *r, const char *x, const char *y);
 const char *routine_plus(struct routine *r, const char *x, const char *y);
 

@@ -7,9 +7,18 @@
 
 #include "codegen/kernel.h"
 
+/* Loads that a block of statements needs more than once. */
+struct shared {
+	LIST(const struct access *) at;
+	LIST(const char *) name;
+};
+
 struct writer {
 	struct nest *k;
 	struct lines l;
+	bool open;		/* loops over the elements of a row are written */
+	bool *done;		/* by node: elements that are computed, if !open */
+	struct shared shared;
 };
 
 #define line(w, ...) put(&(w)->l, __VA_ARGS__)
@@ -141,12 +150,6 @@ static void store(struct writer *w, int i)
 
 /* ---- one node ---- */
 
-/* Loads that a block of statements needs more than once. */
-struct shared {
-	LIST(const struct access *) at;
-	LIST(const char *) name;
-};
-
 static const char *operand(const struct nest *k, const struct shared *s, int i,
 			   int j)
 {
@@ -210,13 +213,17 @@ static bool find_needed(const struct nest *k, int phase, bool *needed)
 	return any;
 }
 
-static int uses_of(const struct nest *k, const struct access *x, int phase,
+/* How often what is now computed reads X. */
+static int uses_of(const struct writer *w, const struct access *x, int phase,
 		   const bool *needed)
 {
+	const struct nest *k = w->k;
 	int uses = 0;
 
 	for (int i = 0; i < k->nbody; i++) {
-		if (!needed[i] && !folds_in(k, i, phase))
+		bool now = needed[i] && (w->open || !w->done[i]);
+
+		if (!now && !folds_in(k, i, phase))
 			continue;
 		for (int j = 0; j < k->body[i]->nin; j++)
 			uses += k->in[i][j].v == x->v &&
@@ -233,10 +240,10 @@ static bool is_shared(const struct shared *s, const struct access *x)
 	return false;
 }
 
-static void share_loads(struct writer *w, int phase, const bool *needed,
-			struct shared *s)
+static void share_loads(struct writer *w, int phase, const bool *needed)
 {
 	struct nest *k = w->k;
+	struct shared *s = &w->shared;
 
 	for (int i = 0; i < k->nbody; i++) {
 		if (!needed[i] && !folds_in(k, i, phase))
@@ -246,7 +253,7 @@ static void share_loads(struct writer *w, int phase, const bool *needed,
 			const char *name;
 
 			if (x->v == NULL || is_shared(s, x) ||
-			    uses_of(k, x, phase, needed) < 2)
+			    uses_of(w, x, phase, needed) < 2)
 				continue;
 			name = arena_text(k->a, "%s%d", x->param, s->at.n);
 			line(w, "const %s %s = %s;",
@@ -273,15 +280,18 @@ static void accumulate(struct writer *w, const struct shared *s, int i)
 static void element_block(struct writer *w, int phase, const bool *needed)
 {
 	const struct nest *k = w->k;
-	struct shared s = {0};
 
-	share_loads(w, phase, needed, &s);
+	if (w->open)
+		w->shared = (struct shared){0};
+	share_loads(w, phase, needed);
 	for (int i = 0; i < k->nbody; i++) {
 		if (folds_in(k, i, phase))
-			accumulate(w, &s, i);
+			accumulate(w, &w->shared, i);
 		if (!needed[i])
 			continue;
-		map_statement(w, &s, i);
+		if (w->open || !w->done[i])
+			map_statement(w, &w->shared, i);
+		w->done[i] = true;
 		if (k->phase[i] == phase)
 			store(w, i);
 	}
@@ -329,9 +339,10 @@ static void phase_loop(struct writer *w, int phase)
 				       k->vectors),
 			     k->name[i],
 			     expr_identity(k->a, k->body[i], k->vectors));
+	w->open = false;
 	for (int i = 0; i < k->nloops; i++)
-		if (k->loop[i].reduced)
-			open_loop(w, i);
+		if (k->loop[i].reduced && open_loop(w, i))
+			w->open = true;
 	element_block(w, phase, needed);
 	close_loops(w, indent);
 }
@@ -407,7 +418,7 @@ static void write_head(struct writer *w, const char *text)
 	const struct nest *k = w->k;
 
 	for (int i = 0; i < k->head.n; i++)
-		if (mentions(text, arena_text(k->a, "c%d", i)))
+		if (mentions(text, arena_text(k->a, "size%d", i)))
 			line(w, "%s", k->head.at[i]);
 }
 
@@ -477,7 +488,7 @@ static void write_part(struct writer *w, const char *body)
 		line(w, "%s *restrict %s = args->%s;", pointer_type(w->k, i),
 		     p->names.at[i], p->names.at[i]);
 	for (int i = 0; i < w->k->head.n; i++)
-		if (mentions(body, arena_text(w->k->a, "c%d", i)))
+		if (mentions(body, arena_text(w->k->a, "size%d", i)))
 			text_add(&heads, "%s", w->k->head.at[i]);
 	for (int i = 0; i < p->more_decls.n; i++) {
 		const char *name = strrchr(p->more_decls.at[i], ' ') + 1;
@@ -536,6 +547,7 @@ const char *nest_text(struct nest *k)
 		param_text(k->e, &k->p, "int line",
 			   arena_text(k->a, "%d", place));
 	}
+	body.done = NEW_N(k->a, bool, k->nbody);
 	write_loops(&body);
 	text_add(&body.l.t, "%s", "");
 	if (k->parallel >= 0)

@@ -116,6 +116,28 @@ void routine_loops(struct routine *r, const struct value *v, int from, int to,
 	}
 }
 
+/* An extent that varies may be negative for all that a compiler knows, and
+ * then it warns of memcpy; it makes one of the loop by itself. */
+void routine_copy(struct routine *r, const char *to, const char *from,
+		  const char *at, const char *count)
+{
+	int size = dtype_size(r->n->out[0]->type.dtype);
+
+	if (!strcmp(count, "1")) {
+		put(&r->l, "y[%s] = %s[%s];", to, from, at);
+	} else if (is_number_text(count)) {
+		put(&r->l, "__builtin_memcpy(%s, %s, %lld);",
+		    routine_plus(r, "y", to), routine_plus(r, from, at),
+		    (long long)size * strtoll(count, NULL, 10));
+	} else {
+		put(&r->l, "for (int64_t x = 0; x < %s; x++)", count);
+		r->l.indent++;
+		put(&r->l, "y[%s] = %s[%s];", routine_plus(r, to, "x"), from,
+		    routine_plus(r, at, "x"));
+		r->l.indent--;
+	}
+}
+
 /* ---- products ---- */
 
 struct product {

@@ -118,9 +118,8 @@ static void write_scatter_add(struct routine *r)
 	const char *at[MAX_RANK], *to, *from, *c;
 
 	takes_model(r);
-	put(&r->l, "__builtin_memcpy(y, %s, (size_t)(%s));", input(r, 0),
-	    routine_times(r, routine_count(r, x, 0, rank_of(x)),
-			  arena_text(r->a, "%d", dtype_size(t))));
+	routine_copy(r, "0", input(r, 0), "0",
+		     routine_count(r, x, 0, rank_of(x)));
 	input(r, 1);
 	c = input(r, 2);
 	routine_loops(r, index, 0, rank_of(index), at);
@@ -138,7 +137,7 @@ static void write_take(struct routine *r)
 	const struct value *table = r->n->in[0], *ids = r->n->in[1];
 	const char *n = routine_count(r, ids, 0, rank_of(ids));
 	const char *row = routine_count(r, table, 1, rank_of(table));
-	const char *a = input(r, 0), *to, *from, *bytes, *i = "0";
+	const char *a = input(r, 0), *to, *from, *i = "0";
 	enum dtype t = table->type.dtype;
 
 	takes_model(r);
@@ -150,18 +149,16 @@ static void write_take(struct routine *r)
 	put_index(r, 1, i, table->type.shape.d[0]);
 	to = routine_times(r, row, i);
 	from = routine_times(r, row, "at");
-	bytes = routine_times(r, row, arena_text(r->a, "%d", dtype_size(t)));
-	if (put_local(r, table, 0)) {
-		put_open(&r->l, "if (!(%s))", owned(r, table, 0));
-		put_open(&r->l, "for (int64_t j = 0; j < %s; j++)", row);
-		put(&r->l, "%s = %s;",
-		    element(r, "y", routine_plus(r, to, "j")), zero(r, t));
-		put_close(&r->l, r->l.indent - 1);
-		put(&r->l, "continue;");
-		put_close(&r->l, r->l.indent - 1);
+	if (!put_local(r, table, 0)) {
+		routine_copy(r, to, a, from, row);
+		return;
 	}
-	put(&r->l, "__builtin_memcpy(y + %s, %s + %s, (size_t)(%s));", to, a,
-	    from, bytes);
+	put_open(&r->l, "if (%s)", owned(r, table, 0));
+	routine_copy(r, to, a, from, row);
+	r->l.indent--;
+	put_open(&r->l, "} else");
+	put(&r->l, "for (int64_t j = 0; j < %s; j++)", row);
+	put(&r->l, "\ty[%s] = %s;", routine_plus(r, to, "j"), zero(r, t));
 }
 
 static void write_one_hot(struct routine *r)
@@ -174,9 +171,9 @@ static void write_one_hot(struct routine *r)
 
 	takes_model(r);
 	input(r, 0);
-	put(&r->l, "__builtin_memset(y, 0, (size_t)(%s));",
-	    routine_times(r, routine_count(r, y, 0, last + 1),
-			  arena_text(r->a, "%d", dtype_size(t))));
+	put(&r->l, "for (int64_t i = 0; i < %s; i++)",
+	    routine_count(r, y, 0, last + 1));
+	put(&r->l, "\ty[i] = 0;");
 	if (strcmp(n, "1")) {
 		put_open(&r->l, "for (int64_t i = 0; i < %s; i++)", n);
 		i = "i";

@@ -16,30 +16,10 @@ static const char *input(struct routine *r, int i)
 	return param_value(r->e, &r->p, r->n->in[i], false);
 }
 
-/* "y + OFFSET" */
-static const char *address(struct routine *r, const char *name,
-			   const char *offset)
-{
-	if (!strcmp(offset, "0"))
-		return name;
-	return arena_text(r->a, "%s + %s", name, offset);
-}
-
 static const char *element(struct routine *r, const char *name,
 			   const char *offset)
 {
 	return arena_text(r->a, "%s[%s]", name, offset);
-}
-
-/* Copies a run of COUNT elements. */
-static void put_copy(struct routine *r, const char *to, const char *from,
-		     const char *count)
-{
-	int size = dtype_size(r->n->out[0]->type.dtype);
-	const char *bytes = routine_times(r, count,
-					  arena_text(r->a, "%d", size));
-
-	put(&r->l, "__builtin_memcpy(%s, %s, (size_t)(%s));", to, from, bytes);
 }
 
 /* ---- permute ---- */
@@ -63,8 +43,8 @@ static void write_permute(struct routine *r)
 	to = routine_offset(r, y, out);
 	from = routine_offset(r, x, in);
 	if (run < rank_of(y))
-		put_copy(r, address(r, "y", to), address(r, a, from),
-			 routine_count(r, y, run, rank_of(y)));
+		routine_copy(r, to, a, from,
+			     routine_count(r, y, run, rank_of(y)));
 	else
 		put(&r->l, "%s = %s;", element(r, "y", to),
 		    element(r, a, from));
@@ -106,17 +86,17 @@ static void write_slice(struct routine *r)
 	const char *n = routine_count(r, y, axis, rank_of(y));
 
 	if (step == 1) {
-		put_copy(r, address(r, "y", middle(r, y, axis, i, "0")),
-			 address(r, a, middle(r, x, axis, i, start)), n);
+		routine_copy(r, middle(r, y, axis, i, "0"), a,
+			     middle(r, x, axis, i, start), n);
 		return;
 	}
 	put_open(&r->l, "for (int64_t j = 0; j < %s; j++)",
 		 param_axis(r->e, &r->p, y, axis));
 	start = routine_plus(r, start, arena_text(r->a, "%lld * j",
 						  (long long)step));
-	put_copy(r, address(r, "y", middle(r, y, axis, i, "j")),
-		 address(r, a, middle(r, x, axis, i, start)),
-		 routine_count(r, y, axis + 1, rank_of(y)));
+	routine_copy(r, middle(r, y, axis, i, "j"), a,
+		     middle(r, x, axis, i, start),
+		     routine_count(r, y, axis + 1, rank_of(y)));
 }
 
 static void write_concat(struct routine *r)
@@ -136,9 +116,9 @@ static void write_concat(struct routine *r)
 		start += x->type.shape.d[axis];
 		if (x->type.shape.d[axis] == 0)
 			continue;
-		put_copy(r, address(r, "y", middle(r, y, axis, i, at)),
-			 address(r, input(r, k), middle(r, x, axis, i, "0")),
-			 routine_count(r, x, axis, rank_of(x)));
+		routine_copy(r, middle(r, y, axis, i, at), input(r, k),
+			     middle(r, x, axis, i, "0"),
+			     routine_count(r, x, axis, rank_of(x)));
 	}
 }
 
@@ -168,13 +148,16 @@ static void write_pad(struct routine *r)
 		 routine_count(r, y, 0, last + 1));
 	put(&r->l, "y[i] = %s;", expr_put(r->a, t, value));
 	put_close(&r->l, 1);
+	if (last < 0) {
+		put(&r->l, "*y = *%s;", a);
+		return;
+	}
 	routine_loops(r, x, 0, last, in);
 	in[last] = "0";
 	for (int i = 0; i <= last; i++)
 		out[i] = routine_plus(r, in[i], pad_before(r, i));
-	put_copy(r, address(r, "y", routine_offset(r, y, out)),
-		 address(r, a, routine_offset(r, x, in)),
-		 param_axis(r->e, &r->p, x, last));
+	routine_copy(r, routine_offset(r, y, out), a, routine_offset(r, x, in),
+		     param_axis(r->e, &r->p, x, last));
 }
 
 /* ---- argmax ---- */

@@ -181,7 +181,7 @@ static void set_extent(struct nest *k, struct loop *l, const struct axis *axes,
 		l->extent = arena_text(k->a, "%lld", (long long)number);
 	if (l->fixed || (factors == 1 && number == 1))
 		return;
-	l->extent = arena_text(k->a, "c%d", k->head.n);
+	l->extent = arena_text(k->a, "size%d", k->head.n);
 	PUSH(k->a, k->head,
 	     number == 1 ? arena_text(k->a, "const int64_t %s = %s;",
 				      l->extent, product)
