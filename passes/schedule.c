@@ -59,6 +59,8 @@ void pass_schedule(struct program *p)
 		if (!waits(n) || first[n->id] < 0)
 			order[at++] = n;
 	}
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		g->nodes.at[i] = order[i];
+		order[i]->id = i;
+	}
 }
