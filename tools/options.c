@@ -110,6 +110,9 @@ static bool unknown(const struct reader *r, const char *word, size_t n)
 		if (rows[i].tools & r->o->tool)
 			names[count++] = name_of(rows[i].spelling);
 	near = name_nearest(name_of(spelled), names, count);
+	for (int i = 0; i < count && !near && n > 3; i++)
+		if (!strncmp(names[i], spelled, n))
+			near = names[i];
 	usage_error(r->o->tool, "unknown option '%s'", spelled);
 	if (near)
 		fprintf(stderr, "        = hint: did you mean '%s'?\n", near);
