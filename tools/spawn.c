@@ -94,6 +94,8 @@ static void become(const struct launch *l, int rank, int out, int err,
 		fexecve(l->program, l->argv, environ);
 	else
 		execvp(l->argv[0], l->argv);
+	if (errno == ENOENT)		/* not in PATH: here */
+		execv(l->argv[0], l->argv);
 	error = errno;
 	while (write(fault, &error, sizeof error) < 0 && errno == EINTR)
 		;
