@@ -191,6 +191,9 @@ static bool check_dtypes(const struct node *n, const struct op_info *info)
 			node_fail(n, "it takes %s, not %s", wanted[c],
 				  type_text(n->in[i]->type));
 			node_note(n, i, "");
+			if (c == TAKES_NUMBER)
+				diag_hint("cast it to a number, or use "
+					  "logical_and, logical_or");
 			return false;
 		}
 		if (!op_shares(info, i))
@@ -382,8 +385,8 @@ static bool check_arity(const struct node *n, const struct op_info *info)
 	if (many && n->nin == 0)
 		return node_fail(n, "an empty list of tensors");
 	if (!many && n->nin != info->ntensor)
-		return node_fail(n, "%d tensors, expected %d", n->nin,
-				 info->ntensor);
+		return node_fail(n, "%d tensor%s given, expected %d", n->nin,
+				 n->nin == 1 ? "" : "s", info->ntensor);
 	return true;
 }
 

@@ -8,18 +8,23 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ir/ir.h"
 
+/* A source, and where its lines begin once that was asked for. */
+struct entry {
+	struct source source;
+	LIST(uint32_t) start;
+};
+
 static struct arena *memory;
-static LIST(struct source *) sources;
+static LIST(struct entry *) sources;
 static uint32_t next_base = 1;
 
 const struct source *source_text(const char *path, const char *text, size_t n)
 {
-	struct source *s;
+	struct entry *e;
 	char *copy;
 
 	if (n >= UINT32_MAX - next_base - 1) {
@@ -30,14 +35,14 @@ const struct source *source_text(const char *path, const char *text, size_t n)
 		memory = arena_new();
 	copy = arena_alloc(memory, n + 1);
 	memcpy(copy, text, n);
-	s = NEW(memory, struct source);
-	s->path = arena_text(memory, "%s", path);
-	s->text = copy;
-	s->base = next_base;
-	s->size = (uint32_t)n;
+	e = NEW(memory, struct entry);
+	e->source.path = arena_text(memory, "%s", path);
+	e->source.text = copy;
+	e->source.base = next_base;
+	e->source.size = (uint32_t)n;
 	next_base += (uint32_t)n + 1;
-	PUSH(memory, sources, s);
-	return s;
+	PUSH(memory, sources, e);
+	return &e->source;
 }
 
 /* All bytes of FD in T; false with errno. */
@@ -78,23 +83,29 @@ const struct source *source_read(const char *path)
 	return s;
 }
 
-const struct source *source_of(Span at)
+static struct entry *entry_of(Span at)
 {
 	int lo = 0, hi = sources.n, mid;
+	const struct source *s;
 
-	if (!at.lo)
-		return NULL;
 	while (hi - lo > 1) {
 		mid = (lo + hi) / 2;
-		if (sources.at[mid]->base <= at.lo)
+		if (sources.at[mid]->source.base <= at.lo)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	if (lo >= sources.n || at.lo - sources.at[lo]->base >
-	    sources.at[lo]->size)
+	if (!at.lo || lo >= sources.n)
 		return NULL;
-	return sources.at[lo];
+	s = &sources.at[lo]->source;
+	return at.lo - s->base <= s->size ? sources.at[lo] : NULL;
+}
+
+const struct source *source_of(Span at)
+{
+	struct entry *e = entry_of(at);
+
+	return e ? &e->source : NULL;
 }
 
 int source_count(void)
@@ -104,46 +115,38 @@ int source_count(void)
 
 const struct source *source_nth(int i)
 {
-	return i >= 0 && i < sources.n ? sources.at[i] : NULL;
+	return i >= 0 && i < sources.n ? &sources.at[i]->source : NULL;
 }
 
-/* Where lines begin, for the source that was asked for last. */
-static struct {
-	const struct source *of;
-	LIST(uint32_t) start;
-} lines;
-
-static void find_lines(const struct source *s)
+static void find_lines(struct entry *e)
 {
 	uint32_t i;
 
-	if (lines.of == s)
+	if (e->start.n)
 		return;
-	lines.of = s;
-	lines.start.n = 0;
-	PUSH(memory, lines.start, 0);
-	for (i = 0; i < s->size; i++)
-		if (s->text[i] == '\n')
-			PUSH(memory, lines.start, i + 1);
+	PUSH(memory, e->start, 0);
+	for (i = 0; i < e->source.size; i++)
+		if (e->source.text[i] == '\n')
+			PUSH(memory, e->start, i + 1);
 }
 
 struct place place_of(Span at)
 {
-	const struct source *s = source_of(at);
+	struct entry *e = entry_of(at);
 	int lo = 0, hi, mid;
 	uint32_t offset;
 
-	if (!s)
+	if (!e)
 		return (struct place){"?", 0, 0};
-	find_lines(s);
-	offset = at.lo - s->base;
-	for (hi = lines.start.n; hi - lo > 1;) {
+	find_lines(e);
+	offset = at.lo - e->source.base;
+	for (hi = e->start.n; hi - lo > 1;) {
 		mid = (lo + hi) / 2;
-		if (lines.start.at[mid] <= offset)
+		if (e->start.at[mid] <= offset)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	return (struct place){s->path, lo + 1,
-			      (int)(offset - lines.start.at[lo]) + 1};
+	return (struct place){e->source.path, lo + 1,
+			      (int)(offset - e->start.at[lo]) + 1};
 }

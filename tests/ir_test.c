@@ -528,7 +528,7 @@ static void test_errors(void)
 	bad("f32[6, 4] = concat(%0, %1) {axis = 0}",
 	    "concat: f32[6, 5] does not go with f32[4, 6] along axis 0");
 	bad("f32[6, 4] = gather(%0) {axis = 0}",
-	    "gather: 1 tensors, expected 2");
+	    "gather: 1 tensor given, expected 2");
 	bad("f32[4, 6] = cast(%0)", "cast: argument 'dtype' is missing");
 	bad("f32[5, 6] = relu(%0)", "relu gives f32[4, 6], not f32[5, 6]");
 	bad("f32[4, 6] = rule(%0)", "an operator expected");
