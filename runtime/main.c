@@ -157,6 +157,7 @@ static sbp_status run_steps(struct session *s, sbp_message *e)
 static sbp_status run(struct session *s, sbp_message *e)
 {
 	SBP_TRY(run_steps(s, e));
+	report_eval(&s->report, s->m, &s->feed);
 	SBP_TRY(feed_outputs(s->m, &s->o, e));
 	if (s->o.save)
 		SBP_TRY(model_save(s->m, s->o.save, e));
