@@ -676,33 +676,48 @@ static void test_round_trip(void)
 	      "integers are exact");
 }
 
+/* Reads TEXT with a few bytes replaced by others of it. */
+static void read_damaged(const char *text, size_t n, uint32_t *seed,
+			 int bytes)
+{
+	struct arena *mine = a;
+	char *copy = malloc(n + 1);
+	struct graph *g;
+
+	a = arena_new();
+	memcpy(copy, text, n + 1);
+	for (; bytes; bytes--) {
+		*seed = *seed * 1664525 + 1013904223;
+		copy[(*seed >> 8) % n] = text[(*seed >> 4) % n];
+	}
+	g = graph_read(a, source_text("d.ir", copy, n));
+	if (g)
+		printed(g);
+	arena_free(a);
+	a = mine;
+	free(copy);
+}
+
 /* Random damage must give an error or a graph, and nothing else. */
 static void test_damage(void)
 {
+	struct text t = {0};
 	uint32_t seed = 1;
-	size_t n = strlen(sample);
-	char *copy = malloc(n + 1);
-	struct graph *g;
-	int round, k;
+	int round;
+	size_t i;
 
 	catch_begin();
-	for (round = 0; round < 3000; round++) {
-		struct arena *mine = a;
-
-		a = arena_new();
-		memcpy(copy, sample, n + 1);
-		for (k = 0; k < 1 + round % 3; k++) {
-			seed = seed * 1664525 + 1013904223;
-			copy[(seed >> 8) % n] = sample[(seed >> 4) % n];
-		}
-		g = graph_read(a, source_text("d.ir", copy, n));
-		if (g)
-			printed(g);
-		arena_free(a);
-		a = mine;
+	for (round = 0; round < 2000; round++)
+		read_damaged(sample, strlen(sample), &seed, 1 + round % 3);
+	for (i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+		t.n = 0;
+		text_add(&t, "graph t \"t\" {\n%s%%20: %s\n}\n", leaves,
+			 goldens[i].node);
+		for (round = 0; round < 60; round++)
+			read_damaged(t.at, t.n, &seed, 1 + round % 2);
 	}
+	text_free(&t);
 	catch_end();
-	free(copy);
 	check(true, "damaged texts");
 }
 
