@@ -51,6 +51,27 @@ static void add_plain(struct arena *a, const char **text, const char *name)
 	*text = arena_text(a, "%s%s%s", *text, **text ? ", " : "", name);
 }
 
+/* Whether devices exchange only along the axes that change: those that split
+ * a tensor axis before and after do so outside of the others. */
+static bool aligned(Dist from, Dist to)
+{
+	for (int axis = 0; axis < MAX_RANK; axis++) {
+		int x[MAX_MESH], y[MAX_MESH], common = 0, both = 0;
+		int nx = dist_chain(from, axis, x);
+		int ny = dist_chain(to, axis, y);
+
+		while (common < nx && common < ny && x[common] == y[common])
+			common++;
+		for (int k = 0; k < to.on->naxes; k++)
+			both += from.t[k].kind == SBP_S &&
+				from.t[k].axis == axis &&
+				sbp_eq(from.t[k], to.t[k]);
+		if (common < both)
+			return false;
+	}
+	return true;
+}
+
 /* Whether every other device gets a copy of all of it. */
 static bool is_broadcast(Dist from, Dist to)
 {
@@ -91,8 +112,8 @@ const char *move_name(struct arena *a, Dist from, Dist to, bool receives)
 		return c.fill ? "identity fill" : "slice";
 	add_name(a, &text, "reduce-scatter", c.scatter);
 	add_name(a, &text, "all-reduce", c.reduce);
-	if (!c.scatter && !c.reduce &&
-	    (c.slice || !c.shift == !c.gather)) {
+	if (!aligned(from, to) ||
+	    (!c.scatter && !c.reduce && (c.slice || !c.shift == !c.gather))) {
 		add_plain(a, &text, "send/recv");
 	} else {
 		add_name(a, &text, "all-to-all", c.shift);

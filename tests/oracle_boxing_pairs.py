@@ -185,7 +185,7 @@ class Case:
         for b in plan["boxing"]:
             free = "P" not in b["from"] + b["to"]
             if b["recv_busiest"] < b["lower_bound"] or (
-                    not free and b["recv_busiest"] != b["lower_bound"]):
+                    free and b["recv_busiest"] != b["lower_bound"]):
                 wrong.append(f"{self.name}: line {b['line']}: {b['from']} -> "
                              f"{b['to']} receives {b['recv_busiest']}, bound "
                              f"{b['lower_bound']}")
