@@ -67,6 +67,7 @@ static void add_offset(struct emitter *e, const struct value *v, bool wide,
 		       const struct value *before, struct text *t)
 {
 	const struct program *p = e->p;
+	const struct value *same = p->local[v->id].same_as;
 	struct text line = {0};
 	const char *form = wide ? "#define AT_%s INT64_C(%lld)"
 				: "\tAT_%s = %lld,";
@@ -78,7 +79,9 @@ static void add_offset(struct emitter *e, const struct value *v, bool wide,
 	text_free(&line);
 	text_add(t, "/* ");
 	text_local(t, p, v);
-	if (before != NULL)
+	if (same != NULL)
+		text_add(t, "; the bytes of %s", e->name[same->id]);
+	else if (before != NULL)
 		text_add(t, "; where %s was", e->name[before->id]);
 	text_add(t, " */\n");
 }
