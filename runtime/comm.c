@@ -133,16 +133,23 @@ static sbp_status tell_failure(const struct comm *c, bool first,
 	return SBP_OK;
 }
 
-/* Why waiting for PEER is in vain: a rank that died comes first, then one
- * that failed for its own reasons, then any that failed. A rank that ended in
- * good order is missed only where it is waited for. */
-static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
+/* A rank that died comes first, then one that failed for its own reasons,
+ * then any that failed. */
+sbp_status comm_look(struct comm *c, sbp_message *e)
 {
 	c->follows = true;
 	SBP_TRY(tell_death(c, e));
 	SBP_TRY(tell_failure(c, true, e));
 	SBP_TRY(tell_failure(c, false, e));
 	c->follows = false;
+	return SBP_OK;
+}
+
+/* Why waiting for PEER is in vain. A rank that ended in good order is missed
+ * only where it is waited for. */
+static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
+{
+	SBP_TRY(comm_look(c, e));
 	if (atomic_load(&c->control[peer]->standing) == STANDING_CLOSED)
 		return message_set(e, SBP_FAILED,
 				   "rank %d has ended before", peer);

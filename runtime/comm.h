@@ -66,6 +66,8 @@ void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
  * died, failed or closed, or the time limit has passed. */
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
 		     uint64_t n, sbp_message *e);
+/* Says so if any other rank has died or failed. */
+sbp_status comm_look(struct comm *c, sbp_message *e);
 /* All ranks have come here. */
 sbp_status comm_barrier(struct comm *c, sbp_message *e);
 /* All ranks give a status; *worst is the lowest rank whose is not SBP_OK, or

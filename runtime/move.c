@@ -11,6 +11,7 @@
 #include "runtime/private.h"
 
 enum { CHUNK = 1024 };		/* elements reduced at a time */
+#define LOOK_SECONDS 0.02
 
 typedef struct chunk {		/* of one level of a reduction */
 	_Alignas(CACHE_LINE) unsigned char at[CHUNK * 8];
@@ -285,12 +286,34 @@ static struct exchange *exchange_of(sbp_model *m, const sbp_move *move)
 	return p->move[move->id] = x;
 }
 
-sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
+/* Ranks that this one has no dealings with are looked at now and then. */
+static sbp_status look_around(struct sbp_private *p, double now,
+			      sbp_message *e)
+{
+	if (now - p->looked < LOOK_SECONDS)
+		return SBP_OK;
+	p->looked = now;
+	return comm_look(&p->comm, e);
+}
+
+static sbp_status run_timed(sbp_model *m, const sbp_move *move,
+			    const struct exchange *x, void *to, sbp_message *e)
 {
 	struct sbp_private *p = m->private_;
-	struct exchange *x = exchange_of(m, move);
 	uint64_t n = p->steps * (uint64_t)p->p->nmoves + (uint64_t)move->id;
-	double start;
+	double start = comm_seconds();
+	sbp_status status = look_around(p, start, e);
+
+	if (status == SBP_OK)
+		status = exchange_run(m, x, move->from_at, to, LANE_MOVE,
+				      n + 1, e);
+	p->comm_seconds += comm_seconds() - start;
+	return status;
+}
+
+sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
+{
+	struct exchange *x = exchange_of(m, move);
 	sbp_status status;
 	sbp_message e;
 	void *to;
@@ -303,9 +326,7 @@ sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
 	to = x->holds ? m->arena + move->to_at[m->class_] : NULL;
 	if (!x->nreaders && !x->nwriters)
 		return exchange_run(m, x, move->from_at, to, LANE_MOVE, 0, &e);
-	start = comm_seconds();
-	status = exchange_run(m, x, move->from_at, to, LANE_MOVE, n + 1, &e);
-	p->comm_seconds += comm_seconds() - start;
+	status = run_timed(m, move, x, to, &e);
 	if (status != SBP_OK)
 		return model_fail_at(m, move->line, move->how->name,
 				     move->value, &e);

@@ -146,6 +146,7 @@ struct sbp_private {
 	uint64_t steps;
 	int64_t recv_bytes;		/* since the model was opened */
 	double comm_seconds;
+	double looked;			/* when, at the peers */
 	/* Of programs for cuda: what runtime/cuda keeps of this rank. */
 	void *device;
 	void (*device_close)(void *device);
