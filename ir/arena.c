@@ -13,7 +13,8 @@
 
 #include "ir/ir.h"
 
-enum { FIRST = 1 << 12, BLOCK = 1 << 18, ALIGN = 16, RING = 64, RING_TEXT = 512 };
+enum { FIRST = 1 << 12, BLOCK = 1 << 18, ALIGN = 16 };
+enum { RING = 64, RING_TEXT = 512 };
 
 struct block {
 	struct block *next;
