@@ -128,6 +128,7 @@ void emit_step(struct emitter *e, const char *head);
 void call_arg(struct emitter *e, struct call *c, struct arg arg);
 /* The moves of a program, in plan order. */
 int move_count(const struct program *p);
+const char *move_title(struct arena *a, const struct node *n); /* "slice" */
 
 /* ---- tables.c, literal.c: what the runtime reads ---- */
 

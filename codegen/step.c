@@ -39,6 +39,14 @@ static const char *kept_text(struct stepper *s, struct text *t)
 
 /* ---- the calls ---- */
 
+const char *move_title(struct arena *a, const struct node *n)
+{
+	Dist from = n->in[0]->dist, to = n->out[0]->dist;
+
+	return move_name(a, from, to,
+			 move_traffic(n->in[0]->type, from, to).total > 0);
+}
+
 int move_count(const struct program *p)
 {
 	int n = 0;
@@ -215,7 +223,7 @@ static const char *wanted_by(const struct stepper *s, const struct node *n)
 	return op_info(reader->op)->name;
 }
 
-/* "linear wants h as (B): (S(1)) -> (B)" for the move N. */
+/* "linear wants h: (S(1)) -> (B), all-gather(0)" for the move N. */
 static void add_conversion(const struct stepper *s, const struct node *n,
 			   struct text *t)
 {
@@ -223,11 +231,11 @@ static void add_conversion(const struct stepper *s, const struct node *n,
 	bool same = placement_eq(from.on, to.on);
 	const char *name = n->boxing ? n->boxing->value : NULL;
 
-	text_add(t, "%s wants %s as ", wanted_by(s, n),
+	text_add(t, "%s wants %s: ", wanted_by(s, n),
 		 name ? name : s->e->name[n->in[0]->id]);
-	text_add(t, "%s: ", same ? dist_terms(to) : dist_text(to));
 	text_add(t, "%s -> ", same ? dist_terms(from) : dist_text(from));
-	text_add(t, "%s", same ? dist_terms(to) : dist_text(to));
+	text_add(t, "%s, %s", same ? dist_terms(to) : dist_text(to),
+		 move_title(s->e->arena, n));
 }
 
 static void add_comment(struct stepper *s, const struct node *n, int indent,

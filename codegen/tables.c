@@ -225,16 +225,13 @@ static const char *pattern_text(struct tables *t, const struct node *n)
 static int add_pattern(struct tables *t, const struct node *n)
 {
 	struct arena *a = t->e->arena;
-	Dist from = n->in[0]->dist, to = n->out[0]->dist;
-	const char *text = pattern_text(t, n), *name;
+	const char *text = pattern_text(t, n);
 	void **slot = bytemap_at(a, &t->known, text, strlen(text));
-	bool receives;
 
 	if (*slot != NULL)
 		return (int)((intptr_t)*slot - 1);
-	receives = move_traffic(n->in[0]->type, from, to).total > 0;
-	name = move_name(a, from, to, receives);
-	PUSH(a, t->patterns, arena_text(a, "%s\"%s\"},", text, name));
+	PUSH(a, t->patterns,
+	     arena_text(a, "%s\"%s\"},", text, move_title(a, n)));
 	*slot = (void *)(intptr_t)t->patterns.n;
 	return t->patterns.n - 1;
 }

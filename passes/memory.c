@@ -271,35 +271,17 @@ static void place_class(struct memory *m, int c)
 
 /* ---- what a step runs ---- */
 
-/* Asked once for each pattern, as the answer takes a walk over the ranks. */
-static bool receives(struct program *p, struct bytemap *known,
-		     const struct node *n)
-{
-	Type type = n->in[0]->type;
-	Dist from = n->in[0]->dist, to = n->out[0]->dist;
-	const char *key = arena_text(p->arena, "%s %s %s %d%d%d%d %d%d%d%d",
-				     type_text(type), dist_text(from),
-				     dist_text(to), from.order[0],
-				     from.order[1], from.order[2],
-				     from.order[3], to.order[0], to.order[1],
-				     to.order[2], to.order[3]);
-	void **slot = bytemap_at(p->arena, known, key, strlen(key));
-
-	if (*slot == NULL)
-		*slot = move_traffic(type, from, to).total > 0 ? "yes" : "";
-	return *(const char *)*slot != '\0';
-}
-
 static void count_calls(struct program *p)
 {
-	struct bytemap known = {0};
-
 	for (int i = 0; i < p->g->nodes.n; i++) {
 		const struct node *n = p->g->nodes.at[i];
 		enum kernel_kind kind = op_info(n->op)->kernel;
 
 		if (n->op == OP_move)
-			p->collectives += receives(p, &known, n);
+			p->collectives += move_traffic(n->in[0]->type,
+						       n->in[0]->dist,
+						       n->out[0]->dist)
+						  .total > 0;
 		else if (kind != K_NONE && kind != K_VIEW)
 			p->kernels++;
 	}
