@@ -78,10 +78,17 @@ static void stand(struct comm *c, enum standing s)
 	wake_sleepers(own);
 }
 
+static struct control *own_control(const struct comm *c)
+{
+	return c->control ? c->control[c->rank] : NULL;
+}
+
 void comm_fail(struct comm *c, const char *why)
 {
-	struct control *own = c->control[c->rank];
+	struct control *own = own_control(c);
 
+	if (!own)
+		return;
 	strncpy(own->why, why, sizeof own->why - 1);
 	own->follows = c->follows;
 	stand(c, STANDING_FAILED);
@@ -89,7 +96,9 @@ void comm_fail(struct comm *c, const char *why)
 
 void comm_end(struct comm *c)
 {
-	if (atomic_load(&c->control[c->rank]->standing) == STANDING_RUNS)
+	struct control *own = own_control(c);
+
+	if (own && atomic_load(&own->standing) == STANDING_RUNS)
 		stand(c, STANDING_CLOSED);
 }
 

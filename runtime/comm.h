@@ -77,7 +77,8 @@ sbp_status comm_vote(struct comm *c, sbp_status mine, int *worst,
 /* The greatest over the ranks of each of N <= 4 numbers. */
 sbp_status comm_greatest(struct comm *c, int n, int64_t *number,
 			 sbp_message *e);
-/* Tells the peers that this rank has failed, or has ended in good order. */
+/* Tells the peers, if they can see this rank, that it has failed, or has ended
+ * in good order. */
 void comm_fail(struct comm *c, const char *why);
 void comm_end(struct comm *c);
 /* Cores that this process may use. */
@@ -87,9 +88,11 @@ double comm_seconds(void);	/* of a clock that only goes forward */
 /* ---- comm_shm.c: ranks of one host ---- */
 
 struct env;
-/* Gives this rank BYTES of zeroed arena and maps those of its peers. */
+/* Gives this rank BYTES of zeroed arena, of TOTAL that all ranks take, and
+ * maps those of its peers. */
 sbp_status shm_open_ranks(struct comm *c, const struct env *env,
-			  uint64_t plan_hash, int64_t bytes, sbp_message *e);
+			  uint64_t plan_hash, int64_t bytes, int64_t total,
+			  sbp_message *e);
 /* The same for ranks that are threads of this process. */
 sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 		      uint64_t plan_hash, int64_t bytes, int world,

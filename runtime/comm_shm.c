@@ -31,26 +31,50 @@ static sbp_status too_little(int64_t bytes, sbp_message *e)
 			   (long long)bytes, (double)bytes / (1 << 20));
 }
 
-/* What /proc/meminfo says is available, or -1. */
-static int64_t memory_available(void)
+/* The number after FORMAT's text in a file of the system, or -1. */
+static int64_t read_number(const char *path, const char *format)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
-	long long kib = -1;
+	FILE *f = fopen(path, "re");
+	long long n = -1;
 	char line[128];
 
-	while (f && kib < 0 && fgets(line, sizeof line, f))
-		if (sscanf(line, "MemAvailable: %lld kB", &kib) != 1)
-			kib = -1;
+	while (f && n < 0 && fgets(line, sizeof line, f))
+		if (sscanf(line, format, &n) != 1)
+			n = -1;
 	if (f)
 		fclose(f);
-	return kib < 0 ? -1 : kib * 1024;
+	return n;
 }
 
-static sbp_status check_available(int64_t bytes, sbp_message *e)
+/* What this process may still take, by the system and its control group. */
+static int64_t memory_available(void)
 {
-	int64_t there = bytes < BIG ? -1 : memory_available();
+	int64_t kib = read_number("/proc/meminfo", "MemAvailable: %lld kB");
+	int64_t most = read_number("/sys/fs/cgroup/memory.max", "%lld");
+	int64_t used = read_number("/sys/fs/cgroup/memory.current", "%lld");
+	int64_t there = kib < 0 ? INT64_MAX : kib * 1024;
 
-	if (there < 0 || bytes <= there)
+	if (most >= 0 && used >= 0 && most - used < there)
+		there = most > used ? most - used : 0;
+	return there;
+}
+
+/* The peers may have taken theirs already, so ALL is held against all. */
+static sbp_status check_memory(int64_t bytes, int64_t all, sbp_message *e)
+{
+	int64_t there, kib;
+
+	if (bytes < BIG)
+		return SBP_OK;
+	there = memory_available();
+	kib = read_number("/proc/meminfo", "MemTotal: %lld kB");
+	if (kib >= 0 && all / 1024 > kib)
+		return message_set(e, SBP_FAILED,
+				   "too little memory: the arenas of all ranks "
+				   "take %.1f MiB, and this host has %.1f MiB",
+				   (double)all / (1 << 20),
+				   (double)kib / 1024);
+	if (bytes <= there)
 		return SBP_OK;
 	return message_set(e, SBP_FAILED,
 			   "too little memory: this rank's arena takes "
@@ -91,12 +115,13 @@ static sbp_status private_memory(struct comm *c, int64_t bytes,
 }
 
 /* Allocates every page now, so that nothing is lacking in a step. */
-static sbp_status own_memory(struct comm *c, int64_t bytes, sbp_message *e)
+static sbp_status own_memory(struct comm *c, int64_t bytes, int64_t total,
+			     sbp_message *e)
 {
 	int64_t all = CONTROL_BYTES + bytes;
 	void *at;
 
-	SBP_TRY(check_available(bytes, e));
+	SBP_TRY(check_memory(bytes, total, e));
 	if (c->world == 1)
 		return private_memory(c, bytes, e);
 	c->memory = memfd_create("sbp", MFD_CLOEXEC);
@@ -228,7 +253,8 @@ static sbp_status meet(struct comm *c, const struct env *env,
 
 /* The barrier at the end: nobody leaves before all have mapped its memory. */
 sbp_status shm_open_ranks(struct comm *c, const struct env *env,
-			  uint64_t plan_hash, int64_t bytes, sbp_message *e)
+			  uint64_t plan_hash, int64_t bytes, int64_t total,
+			  sbp_message *e)
 {
 	c->rank = env->rank;
 	c->world = env->world;
@@ -237,7 +263,7 @@ sbp_status shm_open_ranks(struct comm *c, const struct env *env,
 	c->crowded = env->local_world > comm_cores();
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
-	SBP_TRY(own_memory(c, bytes, e));
+	SBP_TRY(own_memory(c, bytes, total, e));
 	if (c->world == 1)
 		return SBP_OK;
 	SBP_TRY(meet(c, env, plan_hash, bytes, e));

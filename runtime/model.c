@@ -42,6 +42,15 @@ static sbp_status find_rank(struct sbp_private *v, const sbp_options *o,
 	return SBP_OK;
 }
 
+static int64_t total_bytes(const sbp_program *p)
+{
+	int64_t n = 0;
+
+	for (int r = 0; r < p->world; r++)
+		n += p->arena_bytes[tensor_class(p, r)];
+	return n;
+}
+
 static sbp_status join(sbp_model *m, const sbp_options *o, sbp_message *e)
 {
 	struct sbp_private *v = m->private_;
@@ -53,8 +62,7 @@ static sbp_status join(sbp_model *m, const sbp_options *o, sbp_message *e)
 				   v->p->plan_hash, bytes, v->p->world, e));
 	else
 		SBP_TRY(shm_open_ranks(&v->comm, &v->env, v->p->plan_hash,
-				       bytes, e));
-	v->joined = true;
+				       bytes, total_bytes(v->p), e));
 	m->arena = v->comm.arena[m->rank];
 	return SBP_OK;
 }
@@ -143,8 +151,7 @@ void sbp_close(sbp_model *m)
 	v = m->private_;
 	if (v->device)
 		v->device_close(v->device);
-	if (v->joined)
-		comm_end(&v->comm);
+	comm_end(&v->comm);
 	shm_close_ranks(&v->comm);
 	for (struct exchange *x = v->patterns; x; x = next) {
 		next = x->next;

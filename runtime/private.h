@@ -136,7 +136,6 @@ struct sbp_private {
 	struct comm comm;
 	struct env env;
 	sbp_piece *own;
-	bool joined;			/* comm is open */
 	_Atomic int failed;
 	sbp_message error;
 	struct exchange **move;		/* by move id, filled when first run */

@@ -35,8 +35,7 @@ sbp_status model_fail(sbp_model *m, sbp_status status, const sbp_message *e)
 	if (atomic_exchange(&p->failed, 1))
 		return status;
 	p->error = *e;
-	if (p->joined)
-		comm_fail(&p->comm, p->error.text);
+	comm_fail(&p->comm, p->error.text);
 	return status;
 }
 
