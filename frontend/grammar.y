@@ -38,7 +38,7 @@ static void yyerror(Span *at, struct parse *p, void *scanner,
 %locations
 %expect 0
 
-%token TERM "end of line" INT "number" FLOAT "decimal number" TEXT "text"
+%token TERM "the end of the statement" INT "number" FLOAT "decimal number" TEXT "text"
 %token <Name> NAME "name"
 %token TRUE "true" FALSE "false" NOT "not" AND "and" OR "or"
 %token PLACEMENT "placement" LET "let" DEF "def" MODEL "model"
@@ -76,7 +76,11 @@ start
 
 lines
 : line				{ $$ = tree_stmts(p, NULL, $line); }
-| lines[l] TERM line		{ $$ = tree_stmts(p, $l, $line); }
+| lines[l] end line		{ $$ = tree_stmts(p, $l, $line); }
+;
+
+end
+: TERM				{ yyerrok; }
 ;
 
 line

@@ -13,17 +13,25 @@ struct low;
 /* ---- value.c: what an expression gives ---- */
 
 enum val_kind {
-	V_BAD,		/* after an error; every use of it is silent */
-	V_NONE,		/* of an argument that was left out */
-	V_INT, V_FLOAT, V_BOOL, V_TEXT, V_LIST, V_RANGE, V_DTYPE,
-	V_PLACEMENT, V_DIST, V_DATA,
-	V_TENSOR,	/* all others are known at compile time */
+	V_BAD,  /* after an error; every use of it is silent */
+	V_NONE, /* of an argument that was left out */
+	V_INT,
+	V_FLOAT,
+	V_BOOL,
+	V_TEXT,
+	V_LIST,
+	V_RANGE,
+	V_DTYPE,
+	V_PLACEMENT,
+	V_DIST,
+	V_DATA,
+	V_TENSOR, /* all others are known at compile time */
 };
 
 typedef struct Val {
 	enum val_kind kind;
 	union {
-		int64_t i;		/* int, bool, dtype */
+		int64_t i; /* int, bool, dtype */
 		double f;
 		const char *text;
 		const struct vals *list;
@@ -44,30 +52,45 @@ struct range {
 	int64_t lo, step, n;
 };
 
-#define MAX_LIST (1 << 20)	/* elements of a computed list */
-#define MAX_TEXT (1 << 16)	/* bytes of a computed text */
+#define MAX_LIST (1 << 20) /* elements of a computed list */
+#define MAX_TEXT (1 << 16) /* bytes of a computed text */
 
-static inline Val val_bad(void) { return (Val){.kind = V_BAD}; }
-static inline Val val_int(int64_t i) { return (Val){V_INT, {.i = i}}; }
-static inline Val val_float(double f) { return (Val){V_FLOAT, {.f = f}}; }
-static inline Val val_bool(bool b) { return (Val){V_BOOL, {.i = b}}; }
-static inline Val val_text(const char *s) { return (Val){V_TEXT, {.text = s}}; }
+static inline Val val_bad(void)
+{
+	return (Val){.kind = V_BAD};
+}
+static inline Val val_int(int64_t i)
+{
+	return (Val){V_INT, {.i = i}};
+}
+static inline Val val_float(double f)
+{
+	return (Val){V_FLOAT, {.f = f}};
+}
+static inline Val val_bool(bool b)
+{
+	return (Val){V_BOOL, {.i = b}};
+}
+static inline Val val_text(const char *s)
+{
+	return (Val){V_TEXT, {.text = s}};
+}
 static inline Val val_tensor(struct value *v)
 {
 	return (Val){V_TENSOR, {.tensor = v}};
 }
 Val val_ints(struct low *l, const int64_t *i, int n);
 
-bool val_is_list(Val v);		/* list or range */
-bool val_is_number(Val v);		/* int, float, bool */
-int64_t val_count(Val v);		/* of a list or range */
+bool val_is_list(Val v);   /* list or range */
+bool val_is_number(Val v); /* int, float, bool */
+int64_t val_count(Val v);  /* of a list or range */
 Val val_nth(Val v, int64_t i);
-double val_double(Val v);		/* of a number */
+double val_double(Val v); /* of a number */
 bool val_equal(Val a, Val b);
 bool val_has_tensor(Val v);
 bool val_truth(struct low *l, Val v, Span at, bool *out);
-const char *val_what(Val v);		/* "an integer", "f32[2, 3]", ... */
-void val_print(struct text *t, Val v);	/* as "{v}" shows it */
+const char *val_what(Val v);           /* "an integer", "f32[2, 3]", ... */
+void val_print(struct text *t, Val v); /* as "{v}" shows it */
 const char *val_show(struct low *l, Val v);
 Val val_binary(struct low *l, enum operator op, Val a, Val b, Span at);
 Val val_unary(struct low *l, enum operator op, Val a, Span at);
@@ -77,8 +100,7 @@ bool want_int(struct low *l, Val v, Span at, const char *what, int64_t *i);
 bool want_ints(struct low *l, Val v, Span at, const char *what,
 	       const int64_t **at_out, int *n);
 bool want_double(struct low *l, Val v, Span at, const char *what, double *f);
-bool want_dtype(struct low *l, Val v, Span at, const char *what,
-		enum dtype *t);
+bool want_dtype(struct low *l, Val v, Span at, const char *what, enum dtype *t);
 
 /* ---- scope.c: names ---- */
 
@@ -88,16 +110,16 @@ struct map {
 	struct entry {
 		Name key;
 		void *p;
-	} *at;
+	} * at;
 };
 void *map_get(const struct map *m, Name key);
 void map_set(struct arena *a, struct map *m, Name key, void *p);
 
 /* Where values are bound. */
 struct scope {
-	struct map names;	/* to struct var */
+	struct map names; /* to struct var */
 	struct scope *up;
-	bool file;		/* belongs to a file */
+	bool file; /* belongs to a file */
 };
 struct var {
 	Val v;
@@ -120,8 +142,8 @@ void hint_near(struct low *l, Name wanted, const struct names *n);
 
 /* A naming scope: what stands before the names of params. */
 struct naming {
-	const char *prefix;	/* "" or "h.0.attn" */
-	bool open;		/* its values have names, too */
+	const char *prefix; /* "" or "h.0.attn" */
+	bool open;          /* its values have names, too */
 };
 const char *full_name(struct low *l, const char *name);
 /* False after an error if the full name is taken. */
@@ -135,23 +157,23 @@ struct def {
 	Name name;
 	const struct stmt *s;
 	struct unit *unit;
-	bool scanned;		/* the next two are known */
-	bool declares;		/* params or states, itself */
+	bool scanned;  /* the next two are known */
+	bool declares; /* params or states, itself */
 	LIST(Name) calls;
 	enum { OPENS_UNKNOWN, OPENS_NO, OPENS_YES } opens;
-	bool failed;		/* an error has been reported in its body */
+	bool failed; /* an error has been reported in its body */
 };
 
 /* One source file and what it declares. */
 struct unit {
-	const char *path;	/* as opened */
+	const char *path; /* as opened */
 	const struct source *source;
 	struct stmts *tree;
-	struct scope *scope;		/* its lets and placements */
-	struct map defs, models;	/* to struct def, struct stmt */
-	struct map imported;		/* defs of the files it imports */
-	struct map from;		/* imported name to its struct unit */
-	struct scope *imports;		/* imported values */
+	struct scope *scope;     /* its lets and placements */
+	struct map defs, models; /* to struct def, struct stmt */
+	struct map imported;     /* defs of the files it imports */
+	struct map from;         /* imported name to its struct unit */
+	struct scope *imports;   /* imported values */
 	LIST(const struct placement *) placements;
 	bool prelude, loading;
 };
@@ -166,13 +188,13 @@ const char *beside(struct low *l, const char *path);
 
 /* A distribution as it was written. */
 struct request {
-	const struct placement *on;	/* NULL: the enclosing one */
-	int n;				/* terms; 0: only the placement */
-	bool named;			/* by axis name */
+	const struct placement *on; /* NULL: the enclosing one */
+	int n;                      /* terms; 0: only the placement */
+	bool named;                 /* by axis name */
 	struct term {
 		Name axis;
 		enum sbp_kind kind;
-		int64_t i;		/* of S, may be negative */
+		int64_t i; /* of S, may be negative */
 		enum red red;
 		Span at;
 	} term[MAX_MESH];
@@ -184,8 +206,8 @@ Val eval_terms(struct low *l, const struct expr *e);
 /* The distribution that stands after `on`; NULL after reporting. */
 const struct request *eval_request(struct low *l, const struct expr *e);
 /* What it means for a tensor of type T whose enclosing placement is ON. */
-bool resolve(struct low *l, const struct request *r,
-	     const struct placement *on, Type t, Span at, Dist *out);
+bool resolve(struct low *l, const struct request *r, const struct placement *on,
+	     Type t, Span at, Dist *out);
 /* The same placement, registered as used by the graph. */
 const struct placement *placed(struct low *l, const struct placement *p);
 
@@ -221,7 +243,7 @@ Val eval_call(struct low *l, const struct expr *e);
 
 /* What stands between the parentheses of a call, evaluated. */
 struct given {
-	Name key;	/* NULL: by position */
+	Name key; /* NULL: by position */
 	Span key_at, at;
 	Val v;
 };
@@ -229,8 +251,7 @@ struct args {
 	int n;
 	struct given *at;
 };
-bool eval_args(struct low *l, struct expr *const *kid, int n,
-	       struct args *out);
+bool eval_args(struct low *l, struct expr *const *kid, int n, struct args *out);
 
 /* The parameters of a function, and what they are bound to. */
 struct param {
@@ -247,8 +268,7 @@ bool bind_args(struct low *l, const struct expr *e, const struct args *args,
 
 /* Whether NAME is one, for these arguments. */
 bool is_builtin(const struct low *l, Name name, const struct args *args);
-Val call_builtin(struct low *l, const struct expr *e,
-		 const struct args *args);
+Val call_builtin(struct low *l, const struct expr *e, const struct args *args);
 void names_of_builtins(struct low *l, struct names *n);
 
 /* ---- init.c: what params, states and consts begin with ---- */
@@ -265,11 +285,19 @@ const struct init *eval_init(struct low *l, const struct expr *e, Type t,
 const void *npy_read(struct arena *a, const char *path, Type t,
 		     const char **why);
 
+/* ---- leaf.c: where values come from and go to ---- */
+
+void lower_leaf(struct low *l, const struct stmt *s, enum op op);
+void lower_data(struct low *l, const struct stmt *s);
+void lower_distribute(struct low *l, const struct stmt *s);
+void lower_output(struct low *l, const struct stmt *s);
+void lower_update(struct low *l, const struct stmt *s);
+
 /* ---- lower.c: statements ---- */
 
-#define MAX_CALLS 1000		/* defs within defs */
-#define MAX_IMPORTS 200		/* files; they may nest */
-#define MAX_STEPS 20000000	/* statements and elements of loops */
+#define MAX_CALLS 1000     /* defs within defs */
+#define MAX_IMPORTS 200    /* files; they may nest */
+#define MAX_STEPS 20000000 /* statements and elements of loops */
 #define MAX_NODES 4000000
 #define MAX_ERRORS 20
 
@@ -279,9 +307,9 @@ struct frame {
 	struct naming naming;
 	const struct placement *on;
 	const struct trail *trail;
-	Span user;	/* in the prelude: the user's call */
-	bool body;	/* inside a model or def */
-	bool def;	/* inside a def */
+	Span user; /* in the prelude: the user's call */
+	bool body; /* inside a model or def */
+	bool def;  /* inside a def */
 	bool returned;
 	Val result;
 };
@@ -292,32 +320,32 @@ struct low {
 	const struct front_options *o;
 	struct front_files *files;
 	struct unit *main, *prelude;
-	struct map units;	/* by path */
+	struct map units; /* by path */
 	struct frame f;
 	int calls, imports;
 	int64_t steps;
-	bool stop;		/* too much, or too many errors */
-	bool usage;		/* the command line is at fault */
-	int with_place;		/* nodes below this have their placement */
-	int keys;		/* of random operators */
-	const char *hint;	/* for the next error */
-	struct map taken;	/* full names of scopes, params, states */
-	struct map values;	/* full names of values, the last binding */
-	bool *defined;		/* which -D have been used */
+	bool stop;         /* too much, or too many errors */
+	bool usage;        /* the command line is at fault */
+	int with_place;    /* nodes below this have their placement */
+	int keys;          /* of random operators */
+	const char *hint;  /* for the next error */
+	struct map taken;  /* full names of scopes, params, states */
+	struct map values; /* full names of values, the last binding */
+	bool *defined;     /* which -D have been used */
 	LIST(struct rule_of {
 		const char *pattern;
 		const struct request *request;
 		Span at, pattern_at;
 		bool used;
-	}) rules;		/* distribute */
+	})
+	rules; /* distribute */
 	LIST(struct leaf {
 		struct value *v;
-		int rules;	/* that were there when it was declared */
-		bool fixed;	/* has an `on` of its own */
-	}) leaves;
-	LIST(struct {
-		const struct placement *decl, *used;
-	}) placed;
+		int rules;  /* that were there when it was declared */
+		bool fixed; /* has an `on` of its own */
+	})
+	leaves;
+	LIST(struct { const struct placement *decl, *used; }) placed;
 };
 
 /* An error: where, what, the pending hint, the calls that led here. */

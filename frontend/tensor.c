@@ -213,7 +213,7 @@ Val tensor_cast(struct low *l, Val v, enum dtype t, Span at)
 	if (!x)
 		return val_bad();
 	if (x->type.dtype == t) {
-		settle(l, placed(l, l->f.on));	/* x may be a number */
+		settle(l, placed(l, l->f.on)); /* x may be a number */
 		return val_tensor(x);
 	}
 	n = begin(l, OP_cast, at, 1, &x, NULL);

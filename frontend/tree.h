@@ -8,31 +8,47 @@
 #include "ir/ir.h"
 
 enum expr_kind {
-	E_INT,		/* i */
-	E_FLOAT,	/* f */
-	E_BOOL,		/* i */
-	E_CHARS,	/* name: a run of a text without braces */
-	E_TEXT,		/* kids: the parts, E_CHARS or any expression */
-	E_NAME,		/* name */
-	E_UNARY,	/* op, kid[0] */
-	E_BINARY,	/* op, kid[0], kid[1] */
-	E_CALL,		/* name, kids: the arguments; as: E_TEXT or NULL */
-	E_METHOD,	/* the same, kid[0] stands before the dot */
-	E_DOT,		/* kid[0], name */
-	E_INDEX,	/* kid[0], the others are subscripts */
-	E_SLICE,	/* kid[0]:kid[1]:kid[2], each may be NULL */
+	E_INT,    /* i */
+	E_FLOAT,  /* f */
+	E_BOOL,   /* i */
+	E_CHARS,  /* name: a run of a text without braces */
+	E_TEXT,   /* kids: the parts, E_CHARS or any expression */
+	E_NAME,   /* name */
+	E_UNARY,  /* op, kid[0] */
+	E_BINARY, /* op, kid[0], kid[1] */
+	E_CALL,   /* name, kids: the arguments; as: E_TEXT or NULL */
+	E_METHOD, /* the same, kid[0] stands before the dot */
+	E_DOT,    /* kid[0], name */
+	E_INDEX,  /* kid[0], the others are subscripts */
+	E_SLICE,  /* kid[0]:kid[1]:kid[2], each may be NULL */
 	E_ELLIPSIS,
-	E_LIST,		/* kids */
-	E_GROUP,	/* kids: (a) or (a, b) */
-	E_KEY,		/* name = kid[0]; kid[0] is NULL for a bare parameter */
-	E_ON,		/* kid[0] on kid[1] [grad kid[2]] */
-	E_BAD,		/* after an error that has been reported */
+	E_LIST,  /* kids */
+	E_GROUP, /* kids: (a) or (a, b) */
+	E_KEY,   /* name = kid[0]; kid[0] is NULL for a bare parameter */
+	E_ON,    /* kid[0] on kid[1] [grad kid[2]] */
+	E_BAD,   /* after an error that has been reported */
 };
 
-enum operator {		/* ORDER operator: tree.c, table `operators` */
-	O_ADD, O_SUB, O_MUL, O_DIV, O_FLOORDIV, O_MOD, O_POW, O_MATMUL,
-	O_EQ, O_NE, O_LT, O_LE, O_GT, O_GE, O_AND, O_OR, O_RANGE,
-	O_NEG, O_NOT,
+enum operator{ /* ORDER operator: tree.c, table `operators` */
+	       O_ADD,
+	       O_SUB,
+	       O_MUL,
+	       O_DIV,
+	       O_FLOORDIV,
+	       O_MOD,
+	       O_POW,
+	       O_MATMUL,
+	       O_EQ,
+	       O_NE,
+	       O_LT,
+	       O_LE,
+	       O_GT,
+	       O_GE,
+	       O_AND,
+	       O_OR,
+	       O_RANGE,
+	       O_NEG,
+	       O_NOT,
 };
 
 struct expr {
@@ -40,7 +56,7 @@ struct expr {
 	enum operator op;
 	Span span;
 	Span name_at;
-	int depth;	/* of this tree */
+	int depth; /* of this tree */
 	Name name;
 	int64_t i;
 	double f;
@@ -54,33 +70,33 @@ struct exprs {
 };
 
 enum stmt_kind {
-	S_ASSIGN,	/* list: targets; e */
-	S_LET,		/* name, e */
-	S_PLACEMENT,	/* name, list: axis names, e: device[ranks], as */
-	S_DEF,		/* name, list: parameters, body */
-	S_MODEL,	/* name, on or NULL, body */
-	S_INPUT,	/* name, type, on, e: the source */
-	S_PARAM,	/* name, type, on, e: the initialiser */
+	S_ASSIGN,    /* list: targets; e */
+	S_LET,       /* name, e */
+	S_PLACEMENT, /* name, list: axis names, e: device[ranks], as */
+	S_DEF,       /* name, list: parameters, body */
+	S_MODEL,     /* name, on or NULL, body */
+	S_INPUT,     /* name, type, on, e: the source */
+	S_PARAM,     /* name, type, on, e: the initialiser */
 	S_STATE,
 	S_CONST,
-	S_OUTPUT,	/* name, as, on */
-	S_UPDATE,	/* name, e */
-	S_TRAIN,	/* name, body */
-	S_DATA,		/* name, e */
-	S_DISTRIBUTE,	/* e: the pattern, on */
-	S_ASSERT,	/* e, as: the message or NULL */
-	S_REPORT,	/* e: the text, list: every, on, from */
-	S_FOR,		/* name, e, body */
-	S_IF,		/* e, body, other */
-	S_ON,		/* on, body */
-	S_RETURN,	/* list */
-	S_IMPORT,	/* e: the path */
+	S_OUTPUT,     /* name, as, on */
+	S_UPDATE,     /* name, e */
+	S_TRAIN,      /* name, body */
+	S_DATA,       /* name, e */
+	S_DISTRIBUTE, /* e: the pattern, on */
+	S_ASSERT,     /* e, as: the message or NULL */
+	S_REPORT,     /* e: the text, list: every, on, from */
+	S_FOR,        /* name, e, body */
+	S_IF,         /* e, body, other */
+	S_ON,         /* on, body */
+	S_RETURN,     /* list */
+	S_IMPORT,     /* e: the path */
 };
 
 struct stmts;
 struct stmt {
 	enum stmt_kind kind;
-	Span span;	/* of a block's owner: up to its brace */
+	Span span; /* of a block's owner: up to its brace */
 	Name name;
 	Span name_at;
 	struct expr *e, *on, *type, *as;
@@ -93,15 +109,15 @@ struct stmts {
 };
 
 /* One parse: what lexer, parser and constructors share. */
-#define MAX_OPEN 200	/* brackets and braces that may be open at once */
-#define MAX_DEPTH 400	/* of an expression's tree */
+#define MAX_OPEN 200  /* brackets and braces that may be open at once */
+#define MAX_DEPTH 400 /* of an expression's tree */
 struct parse {
 	struct arena *a;
 	const struct source *source;
-	uint32_t at, end;	/* the lexer's offsets in the source */
-	int start;		/* token that selects what is parsed, or 0 */
-	int last, before;	/* the last two tokens */
-	bool new_line;		/* the current token is the first of its line */
+	uint32_t at, end; /* the lexer's offsets in the source */
+	int start;        /* token that selects what is parsed, or 0 */
+	int last, before; /* the last two tokens */
+	bool new_line;    /* the current token is the first of its line */
 	int nopen;
 	struct {
 		char c;
@@ -113,8 +129,7 @@ struct parse {
 };
 
 /* Both report errors; what could be read comes back all the same. */
-struct stmts *parse_file(struct arena *a, const struct source *s,
-			 int *errors);
+struct stmts *parse_file(struct arena *a, const struct source *s, int *errors);
 struct expr *parse_expr(struct arena *a, const struct source *s, uint32_t lo,
 			uint32_t hi, int *errors);
 
@@ -125,7 +140,7 @@ struct expr *tree_float(struct parse *p, Span at);
 struct expr *tree_bool(struct parse *p, Span at, bool b);
 struct expr *tree_name(struct parse *p, Name name, Span at);
 struct expr *tree_text(struct parse *p, Span at);
-struct expr *tree_chars(struct parse *p, Span at);	/* braces are plain */
+struct expr *tree_chars(struct parse *p, Span at); /* braces are plain */
 struct expr *tree_unary(struct parse *p, enum operator op, Span at,
 			struct expr *x);
 struct expr *tree_binary(struct parse *p, enum operator op, Span at,
