@@ -19,6 +19,9 @@ import tempfile
 import numpy as np
 
 TERMS = ["B", "S(0)", "S(1)", "P", "P(max)"]
+DTYPES = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i32": np.int32,
+          "i64": np.int64, "f16": np.float16, "f32": np.float32,
+          "f64": np.float64}
 COMBINE = {"P": np.add, "P(max)": np.maximum, "P(min)": np.minimum}
 TIMEOUT = 300
 
@@ -62,19 +65,23 @@ def reduce_parts(parts, on, terms):
     last partial axis is reduced first. Other axes keep their extent."""
     for k in reversed(range(len(terms))):
         if terms[k].startswith("P"):
-            parts = COMBINE[terms[k]].reduce(parts, axis=k, keepdims=True)
+            parts = COMBINE[terms[k]].reduce(parts, axis=k, keepdims=True,
+                                             dtype=parts.dtype)
     return parts
 
 
 class Source:
     """A value that lies on a placement: its parts, and what they mean."""
 
-    def __init__(self, name, shape, on, terms, rng):
+    def __init__(self, name, dtype, shape, on, terms, rng):
         self.name, self.shape = name, shape
         self.on, self.terms = on, terms
         part_mesh = tuple(n if t.startswith("P") else 1
                           for n, t in zip(on.shape, terms))
-        parts = rng.integers(-40, 40, part_mesh + shape).astype(np.float32)
+        least = 0 if dtype in ("bool", "u8") else -40
+        most = 2 if dtype == "bool" else 41
+        parts = rng.integers(least, most, part_mesh + shape)
+        parts = parts.astype(DTYPES[dtype])
         self.parts = np.broadcast_to(parts, on.shape + shape)
         whole = reduce_parts(parts, on, terms)
         self.value = whole.reshape(shape)
@@ -86,23 +93,24 @@ class Source:
                     np.ascontiguousarray(self.parts[coord][own]))
 
 
-def assemble(folder, name, shape, on, terms):
-    """Pieces by device, each in its place of the whole tensor; where a device
-    holds nothing there is nan."""
-    out = np.full(on.shape + shape, np.nan, np.float32)
+def assemble(source, folder, name, on, terms):
+    """Pieces by device, each in its place of the whole tensor."""
+    shape = source.shape
+    out = np.zeros(on.shape + shape, source.value.dtype)
     for rank, coord in on.devices():
         own = piece(shape, on, terms, coord)
         got = np.load(f"{folder}/{name}.{rank}.npy")
         want = out[coord][own].shape
-        if got.shape != want:
-            return None, f"rank {rank} has {got.shape}, not {want}"
+        if got.shape != want or got.dtype != out.dtype:
+            return None, (f"rank {rank} has {got.dtype}{got.shape}, not "
+                          f"{out.dtype}{want}")
         out[coord][own] = got
     return out, None
 
 
 def difference(source, folder, name, on, terms):
     """None, or what is wrong with a result."""
-    got, problem = assemble(folder, name, source.shape, on, terms)
+    got, problem = assemble(source, folder, name, on, terms)
     if problem:
         return problem
     whole = reduce_parts(got, on, terms)
@@ -117,8 +125,9 @@ def difference(source, folder, name, on, terms):
 
 
 class Case:
-    def __init__(self, name, pairs, shapes, placements):
+    def __init__(self, name, pairs, shapes, placements, dtype="f32"):
         self.name, self.shapes, self.placements = name, shapes, placements
+        self.dtype = dtype
         self.pairs = pairs      # [((placement, terms), (placement, terms))]
         self.world = max(int(p.mesh.max()) for p in placements) + 1
 
@@ -145,10 +154,11 @@ class Case:
     def source(self, shape, on, terms, rng, lines):
         key = shape, on.name, terms
         if key not in self.sources:
-            x = Source(f"x{len(self.sources)}", shape, on, terms, rng)
+            x = Source(f"x{len(self.sources)}", self.dtype, shape, on, terms,
+                       rng)
             self.sources[key] = x
             dims = ", ".join(str(n) for n in shape)
-            lines.append(f"  input {x.name}: f32[{dims}] on "
+            lines.append(f"  input {x.name}: {self.dtype}[{dims}] on "
                          f"{on.name}({', '.join(terms)})")
         return self.sources[key]
 
@@ -245,6 +255,12 @@ def cases():
         a, b = Placement("first", a), Placement("second", b)
         yield Case(name, all_pairs(a, b), [even, uneven, small, empty],
                    [a, b])
+    line = Placement("line", [0, 1, 2])
+    for dtype in DTYPES:
+        pairs = [pair for pair in all_pairs(line, line) if dtype != "bool" or
+                 not any(t.startswith("P") for _, ts in pair for t in ts)]
+        yield Case(f"3 ranks of {dtype}", pairs, [even, uneven], [line],
+                   dtype)
     a = Placement("first", [[0, 1], [2, 3]])
     b = Placement("second", [[3, 2], [1, 0]])
     yield Case("2-D in another order", all_pairs(a, b), [uneven], [a, b])
