@@ -164,6 +164,7 @@ void text_tabs_to(struct text *t, const char *line, int column);
 void text_paragraphs(struct text *t, const char *prefix, const char *s);
 /* A statement, indented and cut at commas into lines of 80 columns. */
 void text_statement(struct text *t, int indent, const char *s);
+void text_list(struct text *t, const char *s);	/* elements, in braces */
 const char *path_base(const char *path);
 
 /* ---- compile.c, clang.cc: compiler and linker in this process ---- */

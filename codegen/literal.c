@@ -118,7 +118,7 @@ static void add_numbers(struct text *t, enum dtype type, const char *name,
 		add_element(&row, type, data + i * dtype_size(type));
 	}
 	text_add(t, "static const %s %s[] = {\n", element_type(type), name);
-	text_statement(t, 1, row.at);
+	text_list(t, row.at);
 	text_add(t, "};\n\n");
 	text_free(&row);
 }

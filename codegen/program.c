@@ -10,11 +10,17 @@
 
 /* ---- the head ---- */
 
-static void add_placements(struct text *t, const struct program *p)
+static void add_placements(struct text *t, const struct program *p, int class)
 {
-	for (int i = 0; i < p->g->placements.n; i++) {
-		text_add(t, "%s", i > 0 ? ", " : "");
+	int np = p->g->placements.n;
+	const char *comma = "";
+
+	for (int i = 0; i < np; i++) {
+		if (!p->class_on[class * np + i])
+			continue;
+		text_add(t, "%s", comma);
 		text_placement(t, p->g->placements.at[i]);
+		comma = ", ";
 	}
 }
 
@@ -40,7 +46,7 @@ static void add_class(struct text *t, const struct program *p, int class)
 	else
 		text_add(t, "Rank class %d of %d: %d ranks from %d on of ",
 			 class, p->nclasses, n, first);
-	add_placements(t, p);
+	add_placements(t, p, class);
 	text_add(t, ".");
 }
 

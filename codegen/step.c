@@ -433,7 +433,7 @@ static void add_arrays(struct stepper *s, const struct columns *k)
 				 (long long)column->value[i]);
 		text_add(t, "static const int64_t %s[%d] = {\n", column->name,
 			 k->turn.count);
-		text_statement(t, 1, row.at);
+		text_list(t, row.at);
 		text_add(t, "};\n\n");
 		text_free(&row);
 	}

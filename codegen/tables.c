@@ -37,7 +37,7 @@ static void add_ranks(struct tables *t, const struct placement *p,
 	for (int i = 0; i < p->nranks; i++)
 		text_add(&row, "%s%d", i > 0 ? ", " : "", p->rank[i]);
 	text_add(t->out, "static const int %s_ranks[] = {\n", name);
-	text_statement(t->out, 1, row.at);
+	text_list(t->out, row.at);
 	text_add(t->out, "};\n");
 	text_free(&row);
 }
@@ -175,12 +175,12 @@ static void add_offsets(struct tables *t, const char *name,
 		add_offset(t, v[i], n <= MOST_NAMES, &row);
 		text_add(&row, ",");
 		if (n <= MOST_NAMES && (i + 1) % each == 0) {
-			text_statement(t->out, 1, row.at);
+			text_list(t->out, row.at);
 			row.n = 0;
 		}
 	}
 	if (row.n > 0)
-		text_statement(t->out, 1, row.at);
+		text_list(t->out, row.at);
 	text_add(t->out, "};\n\n");
 	text_free(&row);
 }
@@ -283,7 +283,7 @@ static void add_moves(struct tables *t)
 	}
 	add_patterns(t);
 	add_offsets(t, "moves_at", ends, 2 * n, 2);
-	if (strcmp(e->moves, "moves") != 0)
+	if (e->target->tables_apart)
 		text_add(t->out, "extern const sbp_move %s[%d];\n", e->moves, n);
 	text_add(t->out, "%sconst sbp_move %s[] = {\n",
 		 strcmp(e->moves, "moves") == 0 ? "static " : "", e->moves);
@@ -442,6 +442,7 @@ static int add_tensors(struct tables *t)
 	struct rows rows = {0};
 	const struct value **v;
 	const char **dist;
+	int macros = t->dists.n;
 
 	collect_rows(t, &rows);
 	if (rows.at.n == 0)
@@ -453,7 +454,8 @@ static int add_tensors(struct tables *t)
 		v[i] = rows.at.at[i].v;
 		dist[i] = dist_macro(t, v[i]->dist, t->out);
 	}
-	text_add(t->out, "\n");
+	if (t->dists.n > macros)
+		text_add(t->out, "\n");
 	add_offsets(t, "tensors_at", v, rows.at.n, 4);
 	text_add(t->out,
 		 "#define NO_INIT {SBP_INIT_NONE, 0, 0, 0, 0, NULL, NULL}\n\n"
@@ -515,7 +517,7 @@ static void add_classes(struct tables *t)
 	for (int r = 0; r < p->g->world; r++)
 		text_add(&row, "%s%d", r > 0 ? ", " : "", p->class_of[r]);
 	text_add(t->out, "static const unsigned short class_of[] = {\n");
-	text_statement(t->out, 1, row.at);
+	text_list(t->out, row.at);
 	text_add(t->out, "};\n\n");
 	text_free(&row);
 }

@@ -103,7 +103,7 @@ static const char *dist_name(struct arena *a, Dist d)
 }
 
 /* A temporary is named after the operator that makes it, a converted value
- * after the value. */
+ * after the value, and so is the copy of a state. */
 static const char *value_name(const struct program *p, const struct value *v,
 			      const char *const *names)
 {
@@ -114,6 +114,8 @@ static const char *value_name(const struct program *p, const struct value *v,
 	if (n->op == OP_move)
 		return arena_text(p->arena, "%s_%s", names[n->in[0]->id],
 				  dist_name(p->arena, v->dist));
+	if (n->op == OP_to)
+		return arena_text(p->arena, "%s_old", names[n->in[0]->id]);
 	if (n->op == OP_kernel && n->nbody > 0)
 		n = n->body[n->nbody - 1];
 	return op_info(n->op)->name;
@@ -392,15 +394,11 @@ static size_t fitting(const char *s, size_t width)
 	return n;
 }
 
-void text_statement(struct text *t, int indent, const char *s)
+/* Lines of S, indented by INDENT tabs, all but the first to column HANG. */
+static void add_lines(struct text *t, int indent, int hang, const char *s)
 {
-	const char *open = strchr(s, '(');
-	int hang = TAB * indent, column = hang;
+	int column = TAB * indent;
 
-	if (open != NULL && open - s < 40)
-		hang += (int)(open - s) + 1;
-	else
-		hang += TAB;
 	text_tabs(t, indent);
 	for (;;) {
 		size_t room = column < COLUMNS - 16 ? COLUMNS - column : 16;
@@ -415,4 +413,19 @@ void text_statement(struct text *t, int indent, const char *s)
 		column = hang;
 		text_column(t, hang);
 	}
+}
+
+void text_statement(struct text *t, int indent, const char *s)
+{
+	const char *open = strchr(s, '(');
+
+	if (open != NULL && open - s < 40)
+		add_lines(t, indent, TAB * indent + (int)(open - s) + 1, s);
+	else
+		add_lines(t, indent, TAB * indent + TAB, s);
+}
+
+void text_list(struct text *t, const char *s)
+{
+	add_lines(t, 1, TAB, s);
 }
