@@ -269,9 +269,8 @@ static const char *label_of(struct stepper *s, const struct node *n)
 		dot = strrchr(v->name, '.');
 		if (dot == NULL)
 			continue;
-		return c_name(s->e->arena,
-			      arena_text(s->e->arena, "%.*s",
-					 (int)(dot - v->name), v->name));
+		return arena_text(s->e->arena, "%.*s", (int)(dot - v->name),
+				  v->name);
 	}
 	return NULL;
 }
@@ -564,6 +563,45 @@ static int fill_function(const struct stepper *s, int at, int *calls)
 	return n;
 }
 
+/* How much of the N bytes of scope A is B in too; all if nothing. */
+static size_t common_scope(const char *a, size_t n, const char *b)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i <= n; i++) {
+		bool ends = i == n || a[i] == '.';
+
+		if (ends && (b[i] == '\0' || b[i] == '.'))
+			same = i;
+		if (i < n && a[i] != b[i])
+			break;
+	}
+	return same == 0 ? n : same;
+}
+
+/* What N items from AT on are about: the scope of their params. */
+static const char *scope_of(struct stepper *s, int at, int n)
+{
+	const char *scope = NULL;
+	size_t size = 0;
+
+	for (int i = at; i < at + n; i++) {
+		const char *label = s->items.at[i].label;
+
+		if (label == NULL)
+			continue;
+		if (scope == NULL) {
+			scope = label;
+			size = strlen(label);
+		} else {
+			size = common_scope(scope, size, label);
+		}
+	}
+	if (scope == NULL)
+		return NULL;
+	return arena_text(s->e->arena, "%.*s", (int)size, scope);
+}
+
 /* Makes functions of the items, each then an item that calls one. */
 static void cut(struct stepper *s)
 {
@@ -575,11 +613,11 @@ static void cut(struct stepper *s)
 		int count;
 
 		n = fill_function(s, at, &count);
-		item.label = s->items.at[at].label;
-		name = name_unique(s->functions,
-				   arena_text(s->e->arena, "step_%s",
-					      item.label ? item.label
-							 : "part"));
+		item.label = scope_of(s, at, n);
+		name = item.label ? item.label : "part";
+		name = arena_text(s->e->arena, "step_%s",
+				  c_name(s->e->arena, name));
+		name = name_unique(s->functions, name);
 		add_function(s,
 			     arena_text(s->e->arena,
 					"SBP_CALLS static sbp_status %s", name),
