@@ -132,7 +132,7 @@ static const void *reduce_level(const struct sources *s,
 	const void *sum = NULL, *next;
 	chunk scratch;
 
-	if (level == x->nlevels) {
+	if (level == SBP_MAX_MESH || level == x->nlevels) {
 		int width = dtype_bytes(x->how->dtype);
 		const unsigned char *at = source_of(s, r->peer[(*part)++]);
 
