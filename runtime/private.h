@@ -6,6 +6,7 @@
 #define SBP_PRIVATE_H
 
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "runtime/comm.h"
 
@@ -38,6 +39,17 @@ sbp_status env_read(struct env *env, int world, sbp_message *e);
 sbp_status env_group(struct env *env, sbp_message *e);
 /* OMP_NUM_THREADS, or the cores that fall to one of LOCAL ranks. */
 sbp_status env_threads(int local, int *threads, sbp_message *e);
+
+/* ---- address.c ---- */
+
+struct address {
+	struct sockaddr_storage at;
+	socklen_t size;
+};
+/* Of rank 0; within a second. */
+sbp_status address_resolve(const struct env *env, struct address *a,
+			   sbp_message *e);
+bool address_is_local(const struct address *a);	/* on the loopback */
 
 /* ---- store.c: where ranks meet ---- */
 

@@ -5,13 +5,11 @@
  * speak the protocol, or is of another job, is hung up on; a rank of this job
  * with another program is refused, and with it the job.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,144 +45,6 @@ static void nap_ms(double ms)
 	nanosleep(&t, NULL);
 }
 
-/* ---- addresses ---- */
-
-struct address {
-	struct sockaddr_storage at;
-	socklen_t size;
-};
-
-static bool is_loopback(const struct address *a)
-{
-	const struct sockaddr_in *v4 = (const void *)&a->at;
-	const struct sockaddr_in6 *v6 = (const void *)&a->at;
-
-	if (a->at.ss_family == AF_INET)
-		return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
-/* A name server may take long, and cannot be interrupted: it is asked by a
- * thread that is left behind when its second is over. */
-struct question {
-	pthread_mutex_t lock;
-	pthread_cond_t answered;
-	char name[256], port[8];
-	bool done, left;
-	int error;
-	struct addrinfo *list;
-};
-
-static void question_free(struct question *q)
-{
-	if (q->list)
-		freeaddrinfo(q->list);
-	free(q);
-}
-
-static void *ask(void *context)
-{
-	struct question *q = context;
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *list = NULL;
-	int error = getaddrinfo(q->name, q->port, &hints, &list);
-	bool left;
-
-	pthread_mutex_lock(&q->lock);
-	q->error = error;
-	q->list = list;
-	q->done = true;
-	left = q->left;
-	pthread_cond_signal(&q->answered);
-	pthread_mutex_unlock(&q->lock);
-	if (left)
-		question_free(q);
-	return NULL;
-}
-
-/* Waits for the answer; false, and Q is the thread's to free, if it is late. */
-static bool await_answer(struct question *q)
-{
-	struct timespec end;
-	bool done;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_nsec += 800000000;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&q->lock);
-	while (!q->done &&
-	       pthread_cond_timedwait(&q->answered, &q->lock, &end) == 0)
-		;
-	done = q->done;
-	q->left = !done;
-	pthread_mutex_unlock(&q->lock);
-	return done;
-}
-
-static sbp_status lookup(const struct env *env, struct address *a,
-			 sbp_message *e)
-{
-	struct question *q = calloc(1, sizeof *q);
-	const char *why = "no answer within a second";
-	pthread_attr_t detached;
-	pthread_t thread;
-	bool found = false;
-
-	if (!q)
-		return message_set(e, SBP_FAILED, "out of memory");
-	pthread_mutex_init(&q->lock, NULL);
-	pthread_cond_init(&q->answered, NULL);
-	strcpy(q->name, env->address);
-	snprintf(q->port, sizeof q->port, "%d", env->port);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &detached, ask, q) != 0) {
-		question_free(q);
-		return message_set(e, SBP_FAILED, "cannot start a thread");
-	}
-	if (await_answer(q)) {
-		found = q->error == 0 && q->list;
-		if (found) {
-			memcpy(&a->at, q->list->ai_addr, q->list->ai_addrlen);
-			a->size = q->list->ai_addrlen;
-		}
-		why = gai_strerror(q->error);
-		question_free(q);
-	}
-	if (found)
-		return SBP_OK;
-	return message_set(e, SBP_USAGE,
-			   "MASTER_ADDR '%s' does not resolve: %s",
-			   env->address, why);
-}
-
-/* Numbers and localhost need no name server. */
-static sbp_status resolve(const struct env *env, struct address *a,
-			  sbp_message *e)
-{
-	struct sockaddr_in *v4 = (void *)&a->at;
-	struct sockaddr_in6 *v6 = (void *)&a->at;
-	const char *name = env->address;
-
-	memset(a, 0, sizeof *a);
-	if (strcmp(name, "localhost") == 0)
-		name = "127.0.0.1";
-	if (inet_pton(AF_INET, name, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons((uint16_t)env->port);
-		a->size = sizeof *v4;
-		return SBP_OK;
-	}
-	if (inet_pton(AF_INET6, name, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons((uint16_t)env->port);
-		a->size = sizeof *v6;
-		return SBP_OK;
-	}
-	return lookup(env, a, e);
-}
-
 /* ---- rank 0: listening ---- */
 
 /* What is local stays on the loopback interface. */
@@ -193,7 +53,7 @@ static void any_interface(struct address *a)
 	struct sockaddr_in *v4 = (void *)&a->at;
 	struct sockaddr_in6 *v6 = (void *)&a->at;
 
-	if (is_loopback(a))
+	if (address_is_local(a))
 		return;
 	if (a->at.ss_family == AF_INET)
 		v4->sin_addr.s_addr = htonl(INADDR_ANY);
@@ -208,7 +68,7 @@ static sbp_status listen_at(const struct env *env, int *out, sbp_message *e)
 	struct address a;
 	int one = 1, fd;
 
-	SBP_TRY(resolve(env, &a, e));
+	SBP_TRY(address_resolve(env, &a, e));
 	any_interface(&a);
 	fd = socket(a.at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0)
@@ -636,7 +496,7 @@ static sbp_status meet_as_guest(const struct env *env, uint64_t plan_hash,
 	bool again = true;
 	sbp_status status = SBP_OK;
 
-	SBP_TRY(resolve(env, &a, e));
+	SBP_TRY(address_resolve(env, &a, e));
 	make_hello(&hello, env, plan_hash, mine);
 	while (again) {
 		SBP_TRY(visit_connect(&v, &a, e));
