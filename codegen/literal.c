@@ -187,10 +187,10 @@ void emit_data(struct emitter *e, const struct value *v,
 	}
 	for (int i = 0; i < n; i++)
 		add_data(out, v->type.dtype,
-			 arena_text(e->arena, "%s_%d", name, i),
+			 arena_text(e->arena, "%s_part%d", name, i),
 			 init->local[i], local_count(v, i));
 	text_add(out, "static const void *const %s[] = {\n", name);
 	for (int i = 0; i < n; i++)
-		text_add(out, "\t%s_%d,\n", name, i);
+		text_add(out, "\t%s_part%d,\n", name, i);
 	text_add(out, "};\n\n");
 }
