@@ -13,6 +13,21 @@ struct byteslot {
 	void *value;
 };
 
+/* Eight bytes at a time; keys are long and looked up often. */
+static uint64_t mix(const void *key, size_t n)
+{
+	const unsigned char *p = key;
+	uint64_t hash = n, word;
+
+	for (size_t i = 0; i < n; i += sizeof word) {
+		word = 0;
+		memcpy(&word, p + i, n - i < sizeof word ? n - i : sizeof word);
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
 static struct byteslot *find(struct bytemap *m, uint64_t hash, const void *key,
 			     size_t n)
 {
@@ -46,12 +61,11 @@ static void grow(struct arena *a, struct bytemap *m)
 
 void **bytemap_at(struct arena *a, struct bytemap *m, const void *key, size_t n)
 {
-	uint64_t hash = hash_bytes(0, key, n);
+	uint64_t hash = mix(key, n);
 	struct byteslot *s;
 
 	if (2 * (m->n + 1) > m->room)
 		grow(a, m);
-	hash ^= hash >> 29;
 	s = find(m, hash, key, n);
 	if (!s->key) {
 		void *copy = arena_alloc(a, n + 1);

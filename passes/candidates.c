@@ -9,195 +9,14 @@
  * together. On large meshes the product is too long to list; a list then
  * holds the neighbourhood of one candidate.
  */
-#include <math.h>
 #include <string.h>
 
 #include "passes/passes.h"
 
-/* A model of the machine: one core's worth of a rank. Only ratios matter. */
-#define FLOPS 5e10		/* of a matrix product, a second */
-#define BANDWIDTH 1e10		/* bytes a second of main memory */
 #define ELEMENT 2e-11		/* seconds for an element in registers */
 #define MEMORY 1e-15		/* seconds a byte held: breaks ties only */
 
 enum { LIST_MAX = 64 };		/* above: neighbourhoods */
-
-/* ---- ids of distributions and types, and their sizes ---- */
-
-/* The same bytes for the same distribution. */
-static Dist normal(Dist d)
-{
-	Dist r;
-
-	memset(&r, 0, sizeof r);
-	r.on = d.on;
-	for (int k = 0; k < MAX_MESH; k++) {
-		r.order[k] = (uint8_t)k;
-		if (k >= d.on->naxes)
-			continue;
-		r.t[k].kind = d.t[k].kind;
-		if (d.t[k].kind == SBP_S)
-			r.t[k].axis = d.t[k].axis;
-		if (d.t[k].kind == SBP_P)
-			r.t[k].red = d.t[k].red;
-	}
-	return r;
-}
-
-int space_dist(struct space *s, Dist d)
-{
-	void **at;
-
-	d = normal(d);
-	at = bytemap_at(s->a, &s->dist_id, &d, sizeof d);
-	if (!*at) {
-		PUSH(s->a, s->dists, d);
-		*at = (void *)(intptr_t)s->dists.n;
-	}
-	return (int)(intptr_t)*at - 1;
-}
-
-int space_type(struct space *s, Type t)
-{
-	int64_t key[MAX_RANK + 2] = {t.dtype, t.shape.rank};
-	size_t n = sizeof *key * (size_t)(t.shape.rank + 2);
-	void **at;
-
-	memcpy(key + 2, t.shape.d, sizeof *key * (size_t)t.shape.rank);
-	at = bytemap_at(s->a, &s->type_id, key, n);
-	if (!*at) {
-		PUSH(s->a, s->types, t);
-		*at = (void *)(intptr_t)s->types.n;
-	}
-	return (int)(intptr_t)*at - 1;
-}
-
-/* Bytes of the largest piece plus 1, or -1 where the pair is illegal. */
-static int64_t bytes_or_illegal(struct space *s, int type, int dist)
-{
-	int key[2] = {type, dist};
-	void **at = bytemap_at(s->a, &s->bytes, key, sizeof key);
-	Type t = s->types.at[type];
-
-	if (!*at && dist_why_not(s->dists.at[dist], t)) {
-		*at = (void *)(intptr_t)-1;
-	} else if (!*at) {
-		t.shape = piece_max(t.shape, s->dists.at[dist]);
-		*at = (void *)(intptr_t)(type_bytes(t) + 1);
-	}
-	return (int64_t)(intptr_t)*at;
-}
-
-int64_t space_bytes(struct space *s, int type, int dist)
-{
-	int64_t b = bytes_or_illegal(s, type, dist);
-
-	if (b < 0)
-		bug("%s for %s", dist_text(s->dists.at[dist]),
-		    type_text(s->types.at[type]));
-	return b - 1;
-}
-
-static Cost in_units(struct space *s, double seconds)
-{
-	double c = seconds * s->units;
-
-	return c < 0x1p54 ? (Cost)(c + 0.5) : (Cost)1 << 54;
-}
-
-/* Whether the splits of TO along tensor AXIS begin with those of FROM, or
- * have all become P. */
-static bool nest_grows(Dist from, Dist to, int axis)
-{
-	int f[MAX_MESH], t[MAX_MESH];
-	int nf = dist_chain(from, axis, f), nt = dist_chain(to, axis, t);
-
-	for (int i = 0; i < nf; i++)
-		if (nt ? i >= nt || t[i] != f[i] : to.t[f[i]].kind != SBP_P)
-			return false;
-	return true;
-}
-
-/* Whether every rank has what it needs: parts stay, splits get finer. */
-static bool is_local(Dist from, Dist to, int rank)
-{
-	if (from.on != to.on)
-		return false;
-	for (int k = 0; k < from.on->naxes; k++)
-		if (from.t[k].kind == SBP_P && !sbp_eq(from.t[k], to.t[k]))
-			return false;
-	for (int i = 0; i < rank; i++)
-		if (!nest_grows(from, to, i))
-			return false;
-	return true;
-}
-
-static Cost convert_cost(struct space *s, int type, int from, int to)
-{
-	int key[3] = {type, from, to};
-	void **at;
-
-	if (from == to)
-		return 0;
-	at = bytemap_at(s->a, &s->convert, key, sizeof key);
-	if (!*at) {
-		double t = boxing_seconds(s->types.at[type], s->dists.at[from],
-					  s->dists.at[to]);
-
-		*at = (void *)(intptr_t)(in_units(s, t) + 1);
-	}
-	return (Cost)(intptr_t)*at - 1;
-}
-
-Cost space_receive(struct space *s, int type, int from, int to)
-{
-	if (is_local(s->dists.at[from], s->dists.at[to],
-		     s->types.at[type].shape.rank))
-		return 0;
-	return convert_cost(s, type, from, to);
-}
-
-Cost space_copy(struct space *s, int type, int from, int to)
-{
-	if (!is_local(s->dists.at[from], s->dists.at[to],
-		      s->types.at[type].shape.rank))
-		return 0;
-	return convert_cost(s, type, from, to);
-}
-
-/*
- * A unit is a femtosecond, or as much more as keeps the sum over the whole
- * graph, computed without any split and with every tensor sent many times,
- * far from overflow.
- */
-void space_init(struct space *s, struct arena *a, const struct graph *g)
-{
-	double worst = 0;
-
-	*s = (struct space){.a = a, .units = 1e15};
-	for (int i = 0; i < g->nodes.n; i++) {
-		const struct node *n = g->nodes.at[i];
-		double flops = 0;
-
-		for (int k = 0; k < n->nin; k++)
-			worst += 256 * (double)type_bytes(n->in[k]->type) /
-				 BANDWIDTH;
-		if (n->op == OP_matmul) {
-			Shape x = n->in[0]->type.shape;
-
-			flops = 2.0 * (double)x.d[x.rank - 1] *
-				(double)shape_count(n->out[0]->type.shape);
-		}
-		worst += flops / FLOPS + 1e-2;
-	}
-	while (worst * s->units > 0x1p58)
-		s->units /= 10;
-}
-
-void space_done(struct space *s)
-{
-	text_free(&s->key);
-}
 
 /* ---- what makes lists: 1-D signatures, axis by axis ---- */
 
@@ -389,7 +208,7 @@ static double gemm_seconds(struct space *s, const struct candidates *c,
 			    s->dists.at[in[0]]);
 
 	return 2.0 * (double)x.d[x.rank - 1] *
-	       (double)local_count(s, c->out_type[0], out[0]) / FLOPS;
+	       (double)local_count(s, c->out_type[0], out[0]) / GEMM_FLOPS;
 }
 
 static bool inner_in(const struct request *r, int i)
@@ -445,7 +264,7 @@ static Cost computing(struct space *s, const struct candidates *c,
 	if (n && n->op == OP_permute && inner_out(&c->maker->r, 0))
 		return 0;	/* the product reads it transposed */
 	if (kind != K_NONE && kind != K_VIEW)
-		t = memory_bytes(s, c, in, out) / BANDWIDTH +
+		t = memory_bytes(s, c, in, out) / MEMORY_RATE +
 		    element_seconds(s, c, in, out);
 	if (n && n->op == OP_matmul)
 		t += gemm_seconds(s, c, in, out);
@@ -453,7 +272,7 @@ static Cost computing(struct space *s, const struct candidates *c,
 		if (!inner_out(&c->maker->r, i))
 			t += MEMORY *
 			     (double)space_bytes(s, c->out_type[i], out[i]);
-	return in_units(s, t);
+	return space_units(s, t);
 }
 
 /* ---- lists ---- */
@@ -481,7 +300,7 @@ static bool row_legal(struct space *s, const struct maker *m, const Dist *d,
 		int type = i < m->nin ? m->in_type[i] : m->out_type[i - m->nin];
 
 		id[i] = space_dist(s, d[i]);
-		if (bytes_or_illegal(s, type, id[i]) < 0)
+		if (!space_legal(s, type, id[i]))
 			return false;
 	}
 	if (!n || n->op == OP_to || is_leaf(n->op))
@@ -636,16 +455,35 @@ struct candidates *candidates_near(struct space *s, struct candidates *c,
 	return near(s, c->maker, c->pick + row * c->naxes);
 }
 
-struct candidates *candidates_only(struct space *s, const struct candidates *c,
-				   int row)
+static void copy_row(struct candidates *r, int to, const struct candidates *c,
+		     int row)
 {
-	struct candidates *r = list_new(s, c->maker, 1);
-
-	memcpy(r->in, c->in + row * c->nin, sizeof(int) * (size_t)c->nin);
-	memcpy(r->out, c->out + row * c->nout, sizeof(int) * (size_t)c->nout);
-	memcpy(r->pick, c->pick + row * c->naxes,
+	memcpy(r->in + to * c->nin, c->in + row * c->nin,
+	       sizeof(int) * (size_t)c->nin);
+	memcpy(r->out + to * c->nout, c->out + row * c->nout,
+	       sizeof(int) * (size_t)c->nout);
+	memcpy(r->pick + to * c->naxes, c->pick + row * c->naxes,
 	       sizeof(uint16_t) * (size_t)c->naxes);
-	r->cost[0] = c->cost[row];
-	r->n = 1;
+	r->cost[to] = c->cost[row];
+	r->row[to] = c->row ? c->row[row] : row;
+}
+
+struct candidates *candidates_some(struct space *s, struct candidates *c,
+				   const int *row, int n)
+{
+	struct candidates *r;
+	void **at;
+
+	s->key.n = 0;
+	text_add_n(&s->key, (const char *)&c->id, sizeof c->id);
+	text_add_n(&s->key, (const char *)row, sizeof *row * (size_t)n);
+	at = bytemap_at(s->a, &s->some, s->key.at, s->key.n);
+	if (*at)
+		return *at;
+	*at = r = list_new(s, c->maker, n);
+	r->row = NEW_N(s->a, int, n + 1);
+	r->n = n;
+	for (int i = 0; i < n; i++)
+		copy_row(r, i, c, row[i]);
 	return r;
 }

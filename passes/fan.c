@@ -21,15 +21,6 @@ enum {
 	MAX_SETS = 400,
 };
 
-/* The distributions that readers may want, and what they cost. */
-struct wants {
-	const struct fan *w;
-	int ntargets;
-	int *target;			/* dist ids */
-	Cost *receive, *copy;		/* by row of from, target */
-	int **at;			/* by port: row, slot -> target */
-};
-
 static int target_index(struct wants *t, int dist, int *seen)
 {
 	if (!seen[dist]) {
@@ -39,15 +30,16 @@ static int target_index(struct wants *t, int dist, int *seen)
 	return seen[dist] - 1;
 }
 
-static void find_targets(struct space *s, struct arena *a, struct wants *t)
+static void find_targets(struct space *s, struct arena *a,
+			 const struct fan *w, struct wants *t)
 {
 	int *seen = NEW_N(a, int, s->dists.n + 1);
 
 	t->target = NEW_N(a, int, s->dists.n + 1);
-	t->at = NEW_N(a, int *, t->w->nports + 1);
-	for (int i = 0; i < t->w->nports; i++) {
-		const struct port *p = &t->w->port[i];
-		const struct candidates *c = t->w->to[i];
+	t->at = NEW_N(a, int *, w->nports + 1);
+	for (int i = 0; i < w->nports; i++) {
+		const struct port *p = &w->port[i];
+		const struct candidates *c = w->to[i];
 		int *at = NEW_N(a, int, c->n * p->nslots + 1);
 
 		t->at[i] = at;
@@ -59,46 +51,60 @@ static void find_targets(struct space *s, struct arena *a, struct wants *t)
 	}
 }
 
-static void find_costs(struct space *s, struct arena *a, struct wants *t)
+static void find_prices(struct space *s, struct arena *a, const struct fan *w,
+			struct wants *t)
 {
-	const struct fan *w = t->w;
-	size_t n = (size_t)w->from->n * (size_t)t->ntargets + 1;
+	struct price *at = NEW_N(a, struct price,
+				 w->from->n * t->ntargets + 1);
 
-	t->receive = NEW_N(a, Cost, n);
-	t->copy = NEW_N(a, Cost, n);
-	for (int i = 0; i < w->from->n; i++) {
-		int from = w->from->out[i * w->from->nout + w->out];
-
-		for (int k = 0; k < t->ntargets; k++) {
-			int at = i * t->ntargets + k, to = t->target[k];
-
-			t->receive[at] = space_receive(s, w->type, from, to);
-			t->copy[at] = space_copy(s, w->type, from, to);
-		}
-	}
+	t->price = at;
+	for (int i = 0; i < w->from->n; i++)
+		for (int k = 0; k < t->ntargets; k++)
+			*at++ = space_price(
+				s, w->type,
+				w->from->out[i * w->from->nout + w->out],
+				t->target[k]);
 }
 
-/* Which distributions two readers may want that are not free: their numbers
- * in AT; how many. */
-static int find_shared(struct arena *a, const struct wants *t, int *at)
+/* An input is a port's slot; LAST is the last, from 1, that may want a
+ * target. */
+static void find_shared(struct arena *a, const struct fan *w, struct wants *t)
 {
-	const struct fan *w = t->w;
-	int *last = NEW_N(a, int, t->ntargets + 1), n = 0;
-	bool *shared = NEW_N(a, bool, t->ntargets + 1);
+	int *last = NEW_N(a, int, t->ntargets + 1), input = 0;
 
+	t->shared = NEW_N(a, bool, t->ntargets + 1);
 	for (int i = 0; i < w->nports; i++)
-		for (int k = 0; k < w->to[i]->n * w->port[i].nslots; k++) {
-			int to = t->at[i][k];
+		for (int k = 0; k < w->port[i].nslots; k++) {
+			input++;
+			for (int row = 0; row < w->to[i]->n; row++) {
+				int to = t->at[i][row * w->port[i].nslots + k];
 
-			shared[to] |= last[to] && last[to] != i + 1;
-			last[to] = i + 1;
+				t->shared[to] |= last[to] && last[to] != input;
+				last[to] = input;
+			}
 		}
+}
+
+void fan_wants(struct space *s, struct arena *a, const struct fan *w,
+	       struct wants *t)
+{
+	*t = (struct wants){0};
+	find_targets(s, a, w, t);
+	find_prices(s, a, w, t);
+	find_shared(a, w, t);
+}
+
+/* The shared targets that are not free: their numbers in AT; how many. */
+static int list_shared(const struct fan *w, const struct wants *t, int *at)
+{
+	int n = 0;
+
 	for (int to = 0; to < t->ntargets; to++) {
 		bool paid = false;
 
 		for (int i = 0; i < w->from->n; i++)
-			paid |= t->receive[i * t->ntargets + to] > 0;
-		if (shared[to] && paid)
+			paid |= t->price[i * t->ntargets + to].receive > 0;
+		if (t->shared[to] && paid)
 			at[n++] = to;
 	}
 	return n;
@@ -106,62 +112,62 @@ static int find_shared(struct arena *a, const struct wants *t, int *at)
 
 /* One entry: what the readers FIRST .. FIRST + N want, each its row. SEEN
  * holds the last entry, from 1, in which a target was wanted. */
-static Cost entry(const struct wants *t, int first, int n, const int *row,
-		  int from, size_t *seen, size_t number)
+static Cost entry(const struct fan *w, const struct wants *t, int first, int n,
+		  const int *row, int from, size_t *seen, size_t number)
 {
-	const Cost *receive = t->receive + from * t->ntargets;
-	const Cost *copy = t->copy + from * t->ntargets;
+	const struct price *price = t->price + from * t->ntargets;
 	Cost sum = 0;
 
 	for (int i = 0; i < n; i++) {
-		int nslots = t->w->port[first + i].nslots;
+		int nslots = w->port[first + i].nslots;
 		const int *to = t->at[first + i] + row[i] * nslots;
 
 		for (int k = 0; k < nslots; k++) {
-			sum += copy[to[k]];
+			sum += price[to[k]].copy;
 			if (seen[to[k]] != number)
-				sum += receive[to[k]];
+				sum += price[to[k]].receive;
 			seen[to[k]] = number;
 		}
 	}
 	return sum;
 }
 
-static void next_row(const struct wants *t, int first, int n, int *row)
+static void next_row(const struct fan *w, int first, int n, int *row)
 {
 	for (int i = n - 1; i >= 0; i--) {
-		if (++row[i] < t->w->to[first + i]->n)
+		if (++row[i] < w->to[first + i]->n)
 			return;
 		row[i] = 0;
 	}
 }
 
-static Cost *fill_table(struct space *s, struct arena *a,
+static Cost *fill_table(struct space *s, struct arena *a, const struct fan *w,
 			const struct wants *t, int first, int n, size_t size)
 {
 	Cost *table = NEW_N(s->a, Cost, size);
 	int *row = NEW_N(a, int, n + 1);
 	size_t *seen = NEW_N(a, size_t, t->ntargets + 1);
-	size_t inner = size / (size_t)t->w->from->n;
+	size_t inner = size / (size_t)w->from->n;
 
 	for (size_t e = 0; e < size; e++) {
-		table[e] = entry(t, first, n, row, (int)(e / inner), seen,
+		table[e] = entry(w, t, first, n, row, (int)(e / inner), seen,
 				 e + 1);
-		next_row(t, first, n, row);
+		next_row(w, first, n, row);
 	}
 	return table;
 }
 
-static void add_table(struct space *s, struct arena *a, const struct wants *t,
-		      int first, int n, struct fan_tables *r)
+static void add_table(struct space *s, struct arena *a, const struct fan *w,
+		      const struct wants *t, int first, int n,
+		      struct fan_tables *r)
 {
-	size_t size = (size_t)t->w->from->n;
+	size_t size = (size_t)w->from->n;
 
 	for (int i = 0; i < n; i++)
-		size *= (size_t)t->w->to[first + i]->n;
+		size *= (size_t)w->to[first + i]->n;
 	r->at[r->n++] = (struct fan_table){
 		.first = first, .nports = n,
-		.at = fill_table(s, a, t, first, n, size)};
+		.at = fill_table(s, a, w, t, first, n, size)};
 }
 
 /* ---- sets ---- */
@@ -198,29 +204,28 @@ static bool in_set(const struct pair *p, int target)
 }
 
 /* What the fan pays: by producer and set. */
-static Cost *set_table(struct space *s, const struct wants *t,
-		       const struct sets *sets)
+static Cost *set_table(struct space *s, const struct fan *w,
+		       const struct wants *t, const struct sets *sets)
 {
-	Cost *table = NEW_N(s->a, Cost, t->w->from->n * sets->n), *at = table;
+	Cost *table = NEW_N(s->a, Cost, w->from->n * sets->n), *at = table;
 
-	for (int from = 0; from < t->w->from->n; from++) {
-		const Cost *receive = t->receive + from * t->ntargets;
+	for (int from = 0; from < w->from->n; from++) {
+		const struct price *price = t->price + from * t->ntargets;
 
 		for (int i = 0; i < sets->n; i++, at++)
-			for (int k = 0; k < 2; k++)
-				if (sets->at[i].target[k] >= 0)
-					*at += receive[sets->at[i].target[k]];
+			for (int k = 0; k < 2; k++) {
+				int to = sets->at[i].target[k];
+
+				*at += to < 0 ? 0 : price[to].receive;
+			}
 	}
 	return table;
 }
 
-/* What reader I pays by one row: SLOT are its targets. */
-static Cost reader_pays(const struct wants *t, int from,
-			const struct pair *pair,
-					const int *slot, int nslots)
+/* What a reader pays by one row: SLOT are its targets. */
+static Cost reader_pays(const struct price *price, const struct pair *pair,
+			const int *slot, int nslots)
 {
-	const Cost *receive = t->receive + from * t->ntargets;
-	const Cost *copy = t->copy + from * t->ntargets;
 	Cost sum = 0;
 
 	for (int k = 0; k < nslots; k++) {
@@ -228,25 +233,27 @@ static Cost reader_pays(const struct wants *t, int from,
 
 		for (int j = 0; j < k; j++)
 			again |= slot[j] == slot[k];
-		sum += copy[slot[k]] + (again ? 0 : receive[slot[k]]);
+		sum += price[slot[k]].copy;
+		sum += again ? 0 : price[slot[k]].receive;
 	}
 	return sum;
 }
 
 /* By producer, set and reader. */
-static Cost *reader_table(struct space *s, const struct wants *t,
-			  const struct sets *sets, int reader)
+static Cost *reader_table(struct space *s, const struct fan *w,
+			  const struct wants *t, const struct sets *sets,
+			  int reader)
 {
-	int n = t->w->to[reader]->n, nslots = t->w->port[reader].nslots;
-	Cost *table = NEW_N(s->a, Cost, t->w->from->n * sets->n * n);
+	int n = w->to[reader]->n, nslots = w->port[reader].nslots;
+	Cost *table = NEW_N(s->a, Cost, w->from->n * sets->n * n);
 	Cost *at = table;
 
-	for (int from = 0; from < t->w->from->n; from++)
+	for (int from = 0; from < w->from->n; from++)
 		for (int i = 0; i < sets->n; i++)
 			for (int row = 0; row < n; row++)
 				*at++ = reader_pays(
-					t, from, &sets->at[i],
-					t->at[reader] + row * nslots, nslots);
+					t->price + from * t->ntargets,
+					&sets->at[i], t->at[reader] + row * nslots, nslots);
 	return table;
 }
 
@@ -260,21 +267,21 @@ static int count_slots(const struct fan *w)
 }
 
 static void share_by_sets(struct space *s, struct arena *a,
-			  const struct wants *t, const int *shared, int n,
-			  struct fan_tables *r)
+			  const struct fan *w, const struct wants *t,
+			  const int *shared, int n, struct fan_tables *r)
 {
-	int nports = t->w->nports, nslots = count_slots(t->w);
+	int nports = w->nports, nslots = count_slots(w);
 	bool pairs = nslots > 3 && 1 + n + n * (n - 1) / 2 <= MAX_SETS;
 	struct sets sets = make_sets(a, shared, n, pairs);
 
 	r->sets = sets.n;
 	r->exact = nslots <= (pairs ? 5 : 3) || n <= (pairs ? 2 : 1);
 	r->at[r->n++] = (struct fan_table){
-		.set = true, .at = set_table(s, t, &sets)};
+		.set = true, .at = set_table(s, w, t, &sets)};
 	for (int i = 0; i < nports; i++)
 		r->at[r->n++] = (struct fan_table){
 			.set = true, .first = i, .nports = 1,
-			.at = reader_table(s, t, &sets, i)};
+			.at = reader_table(s, w, t, &sets, i)};
 }
 
 /* ---- the tables of a fan ---- */
@@ -304,30 +311,29 @@ static bool sets_fit(const struct fan *w, int nshared)
 	return !fan_is_wide(w);
 }
 
-static void fill_tables(struct space *s, struct arena *a,
+static void fill_tables(struct space *s, struct arena *a, const struct fan *w,
 			const struct wants *t, struct fan_tables *r)
 {
-	const struct fan *w = t->w;
 	int *shared = NEW_N(a, int, t->ntargets + 1);
-	int n = w->nports > 1 ? find_shared(a, t, shared) : 0;
+	int n = w->nports > 1 ? list_shared(w, t, shared) : 0;
 
 	r->at = NEW_N(s->a, struct fan_table, w->nports + 1);
 	r->exact = true;
 	r->ready = true;
 	if (n && all_small(w)) {
-		add_table(s, a, t, 0, w->nports, r);
+		add_table(s, a, w, t, 0, w->nports, r);
 		return;
 	}
 	if (n && sets_fit(w, n)) {
-		share_by_sets(s, a, t, shared, n, r);
+		share_by_sets(s, a, w, t, shared, n, r);
 		return;
 	}
 	for (int i = 0; i < w->nports; i++)
-		add_table(s, a, t, i, 1, r);
+		add_table(s, a, w, t, i, 1, r);
 	r->exact = !n;
 }
 
-static void make_key(struct text *t, const struct fan *w)
+void fan_key(struct text *t, const struct fan *w)
 {
 	int head[4] = {w->type, w->out, w->from->id, w->nports};
 
@@ -345,20 +351,19 @@ static void make_key(struct text *t, const struct fan *w)
 
 const struct fan_tables *fan_find(struct space *s, const struct fan *w)
 {
-	struct wants t = {.w = w};
+	struct wants t;
 	struct fan_tables *r;
 	struct arena *a;
 	void **at;
 
-	make_key(&s->key, w);
+	fan_key(&s->key, w);
 	at = bytemap_at(s->a, &s->table, s->key.at, s->key.n);
 	if (*at)
 		return *at;
 	*at = r = NEW(s->a, struct fan_tables);
 	a = arena_new();
-	find_targets(s, a, &t);
-	find_costs(s, a, &t);
-	fill_tables(s, a, &t, r);
+	fan_wants(s, a, w, &t);
+	fill_tables(s, a, w, &t, r);
 	arena_free(a);
 	return r;
 }
@@ -386,10 +391,11 @@ Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 
 		for (int k = 0; k < w->port[i].nslots; k++) {
 			int want = c->in[to[i] * c->nin + w->port[i].slot[k]];
+			struct price p = space_price(s, w->type, have, want);
 
-			sum += space_copy(s, w->type, have, want);
+			sum += p.copy;
 			if (first_wanted(s, want))
-				sum += space_receive(s, w->type, have, want);
+				sum += p.receive;
 		}
 	}
 	return sum;

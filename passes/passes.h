@@ -278,6 +278,39 @@ struct pbqp_result {
  * LIMIT entries; above it splits them, which gives a bound. */
 struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice);
 
+/* ---- space.c: distributions and types by number, and prices ---- */
+
+/* A model of a rank of the machine; only ratios matter. */
+#define GEMM_FLOPS 5e10		/* of a matrix product, a second */
+#define MEMORY_RATE 1e10		/* bytes a second of main memory */
+
+struct space {
+	struct arena *a;
+	double units;		/* of Cost in a second */
+	LIST(Dist) dists;
+	LIST(Type) types;
+	struct bytemap dist_id, type_id, maker, list, some, bytes, convert,
+		table, gaps, pruned;
+	int nmakers, nlists;
+	struct text key;	/* scratch */
+	LIST(int64_t) seen;	/* by dist: the last fan_cost that met it */
+	int64_t stamp;
+};
+void space_init(struct space *s, struct arena *a, const struct graph *g);
+void space_done(struct space *s);
+int space_dist(struct space *s, Dist d);
+int space_type(struct space *s, Type t);
+bool space_legal(struct space *s, int type, int dist);
+Cost space_units(struct space *s, double seconds);
+/* Bytes on the rank that holds most; dist is legal for type. */
+int64_t space_bytes(struct space *s, int type, int dist);
+/* Of converting, from the predicted seconds. One that receives is paid once
+ * for each target, one that copies locally by each reader; the other is 0. */
+struct price {
+	Cost receive, copy;
+};
+struct price space_price(struct space *s, int type, int from, int to);
+
 /* ---- candidates.c: what an operator may do, and what it costs ---- */
 
 enum { REACH_MAX = 1, REACH_MIN = 2 };	/* P(max), P(min) may occur */
@@ -306,40 +339,18 @@ struct candidates {
 	int *in_type, *out_type;
 	Cost *cost;		/* of computing */
 	uint16_t *pick;		/* i * naxes: the 1-D signature on each axis */
-	int own;		/* of a neighbourhood: its centre */
 	unsigned reach;		/* of the outputs */
+	int *row;		/* of a selection: its rows in the whole */
 };
-
-struct space {
-	struct arena *a;
-	double units;		/* of Cost in a second */
-	LIST(Dist) dists;
-	LIST(Type) types;
-	struct bytemap dist_id, type_id, maker, list, bytes, convert, table;
-	int nmakers, nlists;
-	struct text key;	/* scratch */
-	LIST(int64_t) seen;	/* by dist: the last fan_cost that met it */
-	int64_t stamp;
-};
-void space_init(struct space *s, struct arena *a, const struct graph *g);
-void space_done(struct space *s);
-int space_dist(struct space *s, Dist d);
-int space_type(struct space *s, Type t);
-/* Bytes on the rank that holds most; dist is legal for type. */
-int64_t space_bytes(struct space *s, int type, int dist);
-/* Of converting, from the conversions' predicted seconds. One that receives
- * is paid once for each target, one that copies locally by each reader. */
-Cost space_receive(struct space *s, int type, int from, int to);
-Cost space_copy(struct space *s, int type, int from, int to);
 
 /* All legal rows if they are few, else those near the first. n == 0: none. */
 struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
-/* Row ROW alone. */
-struct candidates *candidates_only(struct space *s, const struct candidates *c,
-				   int row);
+/* N rows of C. */
+struct candidates *candidates_some(struct space *s, struct candidates *c,
+				   const int *row, int n);
 
 /* ---- fan.c: what the conversions of one value cost ---- */
 
@@ -356,6 +367,18 @@ struct fan {
 	const struct port *port;
 	const struct candidates **to;	/* by port */
 };
+/* The distributions that its readers may want, and what they cost. */
+struct wants {
+	int ntargets;
+	int *target;			/* dist ids */
+	struct price *price;		/* by row of from, target */
+	int **at;			/* by port: row, slot -> target */
+	bool *shared;			/* by target: two inputs may want it */
+};
+void fan_wants(struct space *s, struct arena *a, const struct fan *w,
+	       struct wants *t);
+void fan_key(struct text *key, const struct fan *w);
+
 /* A table over the producer, the fan's set if it has one, and NPORTS readers
  * from FIRST on; row-major. */
 struct fan_table {
@@ -381,13 +404,53 @@ bool fan_is_wide(const struct fan *w);
 /* What the value costs if its producer takes row FROM and port i to[i]. */
 Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to);
 
-/* ---- sbp.c: what inference decided ---- */
+/* ---- prune.c: candidates that others of the same node always beat ---- */
+
+/*
+ * Rows grouped by what they have in one place (an input, an output). at[i * n
+ * + j] is the most that group i can cost there beyond group j, whatever the
+ * other nodes do.
+ */
+struct gap {
+	int n;
+	int *group;		/* by row */
+	Cost *at;
+};
+/* Of a fan: the producer's, then those of each port's slots. */
+struct gap *fan_gaps(struct space *s, const struct fan *w);
+/* C without the rows that another row is never worse than. */
+struct candidates *candidates_pruned(struct space *s, struct candidates *c,
+				     struct gap *const *gap, int ngaps);
+
+/* ---- choose.c: the least sum ---- */
 
 /* An output (else -1) or update (else -1) that reads V. */
 struct reader {
 	struct value *v;
 	int output, update;
 };
+
+/* The state of inference. */
+struct infer {
+	struct graph *g;
+	struct arena *a;		/* of the pass */
+	struct space s;
+	int nvars;			/* nodes by id, then readers */
+	struct candidates **list;
+	int *row;			/* the choice */
+	LIST(struct reader) readers;
+	int *first;			/* by value id: where its ports start */
+	struct port *port;
+	unsigned char *reach;		/* by value id */
+	bool exact;
+	Cost cost;
+};
+/* Fills row, cost and exact. */
+void infer_choose(struct infer *f);
+/* What depends on the row of variable X. */
+Cost infer_cost_around(struct infer *f, struct arena *a, int x);
+
+/* ---- sbp.c: what inference decided ---- */
 
 /* A candidate for each variable: the nodes by id, then the readers. */
 struct decision {

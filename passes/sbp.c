@@ -11,36 +11,10 @@
  * Outputs and updates are readers outside the graph: an output is never left
  * partial, the new value of a state lies as the state. Where what was chosen
  * differs, a `to` is added for them.
- *
- * On meshes whose lists would be too long a list is the neighbourhood of one
- * candidate. The graph is then solved again around the last solution until
- * nothing gets better.
  */
 #include <string.h>
 
 #include "passes/passes.h"
-
-enum {
-	TABLE_MAX = 3000000,	/* entries of one table */
-	ROUNDS = 16,		/* of moving neighbourhoods, at most */
-	POLISH = 3,		/* rounds of improving node by node */
-	CROWD = 64,		/* readers */
-};
-
-struct infer {
-	struct graph *g;
-	struct arena *a;
-	struct space s;
-	int nvars;			/* nodes by id, then readers */
-	struct candidates **list;
-	int *row;			/* the choice */
-	LIST(struct reader) readers;
-	int *first;			/* by value id: where its ports start */
-	struct port *port;
-	unsigned char *reach;		/* by value id */
-	bool exact;
-	Cost cost;
-};
 
 /* ---- annotations ---- */
 
@@ -243,8 +217,9 @@ static void no_candidate(struct infer *f, const struct node *n)
 	if (!dist_known(want) || dist_why_not(want, n->out[0]->type))
 		return;
 	for (int i = 0; i < c->n; i++) {
-		Cost x = c->cost[i] + space_receive(&f->s, c->out_type[0],
-						    c->out[i], to);
+		struct price p = space_price(&f->s, c->out_type[0], c->out[i],
+					     to);
+		Cost x = c->cost[i] + p.receive + p.copy;
 
 		if (least < 0 || x < least) {
 			least = x;
@@ -308,248 +283,6 @@ static bool make_lists(struct infer *f)
 	return ok;
 }
 
-/* ---- solving ---- */
-
-static struct fan fan_of(struct infer *f, struct candidates **list,
-			 const struct value *v, struct arena *a)
-{
-	struct fan w = {0};
-	const struct port *end = f->port + f->first[v->id + 1];
-
-	w.type = space_type(&f->s, v->type);
-	w.out = v->index;
-	w.from = list[v->def->id];
-	w.port = f->port + f->first[v->id];
-	while (w.port + w.nports < end && w.port[w.nports].nslots)
-		w.nports++;
-	w.to = NEW_N(a, const struct candidates *, w.nports + 1);
-	for (int i = 0; i < w.nports; i++)
-		w.to[i] = list[w.port[i].var];
-	return w;
-}
-
-static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
-		      struct candidates **list, const struct value *v)
-{
-	struct fan w = fan_of(f, list, v, a);
-	const struct fan_tables *t;
-	int set;
-
-	if (!w.nports)
-		return;
-	t = fan_find(&f->s, &w);
-	f->exact &= t->exact;
-	set = t->sets ? pbqp_variable(q, t->sets) : -1;
-	for (int i = 0; i < t->n; i++) {
-		const struct fan_table *b = &t->at[i];
-		int *var = NEW_N(a, int, b->nports + 2), n = 0;
-
-		var[n++] = v->def->id;
-		if (b->set)
-			var[n++] = set;
-		for (int k = 0; k < b->nports; k++)
-			var[n++] = w.port[b->first + k].var;
-		pbqp_add(q, n, var, b->at);
-	}
-}
-
-/* Solves over LIST and leaves the rows in ROW. */
-static void solve(struct infer *f, struct candidates **list, int *row)
-{
-	struct arena *a = arena_new();
-	int *domain = NEW_N(a, int, f->nvars + 1), *choice;
-	struct pbqp_result r;
-	struct pbqp *q;
-
-	for (int i = 0; i < f->nvars; i++)
-		domain[i] = list[i] ? list[i]->n : 1;
-	q = pbqp_new(a, f->nvars, domain);
-	for (int i = 0; i < f->nvars; i++)
-		if (list[i])
-			pbqp_add(q, 1, &i, list[i]->cost);
-	for (int i = 0; i < f->g->values.n; i++)
-		add_value(f, a, q, list, f->g->values.at[i]);
-	choice = NEW_N(a, int, f->nvars + f->g->values.n + 1);
-	r = pbqp_solve(q, TABLE_MAX, choice);
-	memcpy(row, choice, sizeof *row * (size_t)f->nvars);
-	f->exact &= r.cost == r.bound;
-	arena_free(a);
-}
-
-static Cost value_cost(struct infer *f, struct arena *a,
-		       struct candidates **list, const int *row,
-		       const struct value *v)
-{
-	struct fan w = fan_of(f, list, v, a);
-	int *to = NEW_N(a, int, w.nports + 1);
-
-	for (int i = 0; i < w.nports; i++)
-		to[i] = row[w.port[i].var];
-	return fan_cost(&f->s, &w, row[v->def->id], to);
-}
-
-static Cost total_cost(struct infer *f, struct candidates **list,
-		       const int *row)
-{
-	struct arena *a = arena_new();
-	Cost sum = 0;
-
-	for (int i = 0; i < f->nvars; i++)
-		if (list[i])
-			sum += list[i]->cost[row[i]];
-	for (int i = 0; i < f->g->values.n; i++)
-		sum += value_cost(f, a, list, row, f->g->values.at[i]);
-	arena_free(a);
-	return sum;
-}
-
-/* What depends on the row of variable X. */
-static Cost cost_around(struct infer *f, struct arena *a, int x)
-{
-	Cost sum = f->list[x]->cost[f->row[x]];
-	struct node *n;
-
-	if (x >= f->g->nodes.n)
-		return sum + value_cost(f, a, f->list, f->row,
-					f->readers.at[x - f->g->nodes.n].v);
-	n = f->g->nodes.at[x];
-	for (int i = 0; i < n->nout; i++)
-		sum += value_cost(f, a, f->list, f->row, n->out[i]);
-	for (int i = 0; i < n->nin; i++)
-		sum += value_cost(f, a, f->list, f->row, n->in[i]);
-	return sum;
-}
-
-static bool improve(struct infer *f, int x)
-{
-	struct arena *a = arena_new();
-	int best = f->row[x];
-	Cost least = cost_around(f, a, x);
-	bool better = false;
-
-	for (int i = 0; i < f->list[x]->n; i++) {
-		Cost c;
-
-		f->row[x] = i;
-		c = cost_around(f, a, x);
-		if (c >= least)
-			continue;
-		least = c;
-		best = i;
-		better = true;
-	}
-	f->row[x] = best;
-	arena_free(a);
-	return better;
-}
-
-/* A node that reads a value with very many readers costs too much to price. */
-static bool is_crowded(struct infer *f, int x)
-{
-	const struct node *n;
-
-	if (x >= f->g->nodes.n)
-		return false;
-	n = f->g->nodes.at[x];
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const struct value *v = i < n->nin ? n->in[i] :
-					n->out[i - n->nin];
-
-		if (f->first[v->id + 1] - f->first[v->id] > CROWD)
-			return true;
-	}
-	return false;
-}
-
-/* Where the solution is not known to be the best: node by node. */
-static void polish(struct infer *f)
-{
-	bool better = true;
-
-	for (int round = 0; round < POLISH && better; round++) {
-		better = false;
-		for (int x = 0; x < f->nvars; x++)
-			if (f->list[x] && f->list[x]->n > 1 &&
-			    !is_crowded(f, x))
-				better |= improve(f, x);
-	}
-}
-
-/* Solves over LIST; takes the solution if it is better than the last. */
-static bool take(struct infer *f, struct candidates **list)
-{
-	int *row = NEW_N(f->a, int, f->nvars + 1);
-	Cost c;
-
-	solve(f, list, row);
-	c = total_cost(f, list, row);
-	if (f->row && c >= f->cost)
-		return false;
-	f->list = list;
-	f->row = row;
-	f->cost = c;
-	return true;
-}
-
-/* Solves around the last solution; false when nothing gets better. */
-static bool move_on(struct infer *f)
-{
-	struct candidates **near = NEW_N(f->a, struct candidates *, f->nvars);
-
-	for (int i = 0; i < f->nvars; i++)
-		if (f->list[i])
-			near[i] = candidates_near(&f->s, f->list[i], f->row[i]);
-	return take(f, near);
-}
-
-/* The producers of values with very many readers keep what they have; then
- * what readers share can be counted. */
-static void settle_wide(struct infer *f)
-{
-	struct candidates **list = NEW_N(f->a, struct candidates *, f->nvars);
-	struct candidates **all = f->list;
-	struct arena *a = arena_new();
-	int *row = f->row;
-	bool any = false;
-
-	memcpy(list, all, sizeof *list * (size_t)f->nvars);
-	for (int i = 0; i < f->g->values.n; i++) {
-		const struct value *v = f->g->values.at[i];
-		struct fan w = fan_of(f, list, v, a);
-		int x = v->def->id;
-
-		if (!fan_is_wide(&w))
-			continue;
-		list[x] = candidates_only(&f->s, all[x], row[x]);
-		any = true;
-	}
-	arena_free(a);
-	if (!any || !take(f, list))
-		return;
-	for (int x = 0; x < f->nvars; x++)
-		if (list[x] != all[x])
-			f->row[x] = row[x];
-	f->list = all;
-}
-
-static void choose(struct infer *f)
-{
-	bool whole = true;
-
-	f->exact = true;
-	for (int i = 0; i < f->nvars; i++)
-		whole &= !f->list[i] || f->list[i]->whole;
-	take(f, f->list);
-	f->exact &= whole;
-	for (int round = 0; !whole && round < ROUNDS && move_on(f); round++)
-		;
-	if (!f->exact) {
-		settle_wide(f);
-		polish(f);
-		f->cost = total_cost(f, f->list, f->row);
-	}
-}
-
 /* ---- deciding ---- */
 
 static Cost price(void *data, int x, int row)
@@ -560,7 +293,7 @@ static Cost price(void *data, int x, int row)
 	Cost c;
 
 	f->row[x] = row;
-	c = cost_around(f, a, x);
+	c = infer_cost_around(f, a, x);
 	f->row[x] = chosen;
 	arena_free(a);
 	return c;
@@ -578,7 +311,7 @@ static bool decide(struct infer *f)
 	if (!make_lists(f))
 		return false;
 	add_ports(f);
-	choose(f);
+	infer_choose(f);
 	return true;
 }
 

@@ -217,10 +217,9 @@ static Cost adds(const struct brute *b, int x)
 				     v->index];
 		int type = space_type(b->d->space, v->type);
 		int want = wants(b, x, i);
+		struct price p = space_price(b->d->space, type, have, want);
 
-		sum += space_copy(b->d->space, type, have, want);
-		if (!paid(b, x, i, v, want))
-			sum += space_receive(b->d->space, type, have, want);
+		sum += p.copy + (paid(b, x, i, v, want) ? 0 : p.receive);
 	}
 	return sum;
 }
