@@ -153,6 +153,8 @@ void text_comment(struct text *t, const char *s, size_t n);	/* inside one */
 void text_line(struct text *t, Span at);		/* "m.sbp:6  " */
 /* "m.sbp:6  h = relu(x)": the line that holds AT. */
 void text_source(struct text *t, Span at);
+/* "relu", where the span is one call "relu(...)"; else NULL. */
+const char *text_call(struct arena *a, Span at);
 /* "f32[64, 8] of [64, 16] (S(1))" */
 void text_local(struct text *t, const struct program *p,
 		const struct value *v);

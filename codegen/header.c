@@ -66,8 +66,8 @@ void emit_header(struct program *p, const char *base, struct text *out)
 	for (char *c = guard; *c != '\0'; c++)
 		*c = (char)toupper((unsigned char)*c);
 	text_add(out, "/*\n * %s.h: the model %s, emitted by sbpc from %s.\n"
-		      " *\n * sbp_open takes %s_program; sbp_set, sbp_get and "
-		      "sbp_local take these names:\n",
+		      " *\n * sbp_open takes %s_program; the functions that "
+		      "take names take these:\n",
 		 base, p->g->name, path_base(p->g->path), prefix);
 	list_tensors(&l);
 	text_add(out, " */\n#ifndef SBP_%s\n#define SBP_%s\n\n"

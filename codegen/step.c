@@ -205,6 +205,15 @@ static void fill_readers(struct stepper *s)
 	}
 }
 
+/* What the user wrote for N: the function, where its span is one call (a def
+ * of the prelude, say), else N's operator. */
+static const char *operator_name(const struct stepper *s, const struct node *n)
+{
+	const char *call = text_call(s->e->arena, n->span);
+
+	return call != NULL ? call : op_info(n->op)->name;
+}
+
 /* Which operator wants the value that the move N makes: one in a kernel's
  * body where it is fused. */
 static const char *wanted_by(const struct stepper *s, const struct node *n)
@@ -219,8 +228,8 @@ static const char *wanted_by(const struct stepper *s, const struct node *n)
 	for (int i = 0; reader->op == OP_kernel && i < reader->nbody; i++)
 		for (int k = 0; k < reader->body[i]->nin; k++)
 			if (reader->body[i]->in[k] == v)
-				return op_info(reader->body[i]->op)->name;
-	return op_info(reader->op)->name;
+				return operator_name(s, reader->body[i]);
+	return operator_name(s, reader);
 }
 
 /* "linear wants h: (S(1)) -> (B), all-gather(0)" for the move N. */

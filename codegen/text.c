@@ -239,6 +239,35 @@ void text_source(struct text *t, Span at)
 	text_comment(t, line, (size_t)(end - line));
 }
 
+/* Whether the bracket that S begins with is closed by the last of N bytes. */
+static bool closes_last(const char *s, size_t n)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		depth += (s[i] == '(') - (s[i] == ')');
+		if (depth == 0)
+			return i == n - 1;
+	}
+	return false;
+}
+
+const char *text_call(struct arena *a, Span at)
+{
+	const struct source *s = source_of(at);
+	const char *text;
+	size_t n = 0, size = at.hi - at.lo;
+
+	if (s == NULL)
+		return NULL;
+	text = s->text + (at.lo - s->base);
+	while (n < size && (isalnum((unsigned char)text[n]) || text[n] == '_'))
+		n++;
+	if (n == 0 || n == size || !closes_last(text + n, size - n))
+		return NULL;
+	return arena_text(a, "%.*s", (int)n, text);
+}
+
 void text_local(struct text *t, const struct program *p, const struct value *v)
 {
 	const struct local *own = &p->local[v->id];
