@@ -239,7 +239,8 @@ void text_source(struct text *t, Span at)
 	text_comment(t, line, (size_t)(end - line));
 }
 
-/* Whether the bracket that S begins with is closed by the last of N bytes. */
+/* Whether the bracket that S begins with is closed by the last of N bytes,
+ * or before an `as` or `on`. */
 static bool closes_last(const char *s, size_t n)
 {
 	int depth = 0;
@@ -247,7 +248,8 @@ static bool closes_last(const char *s, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		depth += (s[i] == '(') - (s[i] == ')');
 		if (depth == 0)
-			return i == n - 1;
+			return i == n - 1 || strncmp(s + i, ") as ", 5) == 0 ||
+			       strncmp(s + i, ") on ", 5) == 0;
 	}
 	return false;
 }
