@@ -317,7 +317,7 @@ static void enter(struct low *l, struct def *d, const struct expr *e,
 	l->f.unit = d->unit;
 	l->f.scope = scope_new(l, d->unit->scope);
 	l->f.naming = naming;
-	l->f.body = l->f.def = true;
+	l->f.def = true;
 	l->f.returned = false;
 	l->f.result = val_bad();
 }
@@ -553,18 +553,11 @@ Val eval_call(struct low *l, const struct expr *e)
 
 	if (l->stop)
 		return val_bad();
-	if (!l->f.body && (d || !exists(l, e->name)))
-		d = NULL;
 	if (!d && !exists(l, e->name))
 		return unknown_function(l, e);
 	if (e->as && !(as = eval_text(l, e->as)))
 		return val_bad();
 	if (!eval_args(l, e->kid, e->nkid, &args))
 		return val_bad();
-	if (!l->f.body && !is_builtin(l, e->name, &args))
-		return fail(l, e->span,
-			    "'%s' makes tensors, which stand "
-			    "inside a model or def",
-			    e->name);
 	return dispatch(l, e, d, &args, as);
 }

@@ -409,6 +409,20 @@ static void hint_syntax(yysymbol_kind_t found, struct parse *p)
 		diag_hint("'else' follows the '}' of an 'if'");
 }
 
+/* The bracket whose end is missing. */
+static void note_open(yysymbol_kind_t found, struct parse *p)
+{
+	char c = p->nopen ? p->open[p->nopen - 1].c : 0;
+
+	if (found == YYSYMBOL_TERM && p->unclosed.lo)
+		diag_note(p->unclosed, "this bracket is not closed");
+	else if (c && (found == YYSYMBOL_YYEOF || (c != '{' && p->new_line)))
+		diag_note(p->open[p->nopen - 1].at, "'%c' is opened here", c);
+	p->unclosed = (Span){0, 0};
+	while (p->nopen && p->new_line && p->open[p->nopen - 1].c != '{')
+		p->nopen--;
+}
+
 static int yyreport_syntax_error(const yypcontext_t *c, struct parse *p,
 				 void *scanner)
 {
@@ -419,15 +433,7 @@ static int yyreport_syntax_error(const yypcontext_t *c, struct parse *p,
 	p->errors++;
 	say_found(c, p, expected(c, buffer, sizeof buffer));
 	hint_syntax(found, p);
-	if (p->nopen && p->open[p->nopen - 1].c != '{' &&
-	    (p->new_line || found == YYSYMBOL_YYEOF)) {
-		diag_note(p->open[p->nopen - 1].at, "'%c' is opened here",
-			  p->open[p->nopen - 1].c);
-		while (p->nopen && p->open[p->nopen - 1].c != '{')
-			p->nopen--;
-	} else if (p->nopen && found == YYSYMBOL_YYEOF) {
-		diag_note(p->open[p->nopen - 1].at, "'{' is opened here");
-	}
+	note_open(found, p);
 	return 0;
 }
 

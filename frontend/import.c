@@ -100,20 +100,18 @@ static void bring_all(struct low *l, struct unit *u, struct unit *from, Span at)
 {
 	const struct map *m = &from->defs;
 
-	for (int i = 0; i < m->room; i++) {
-		if (!m->at[i].key)
-			continue;
-		bring(l, u, from, m->at[i].key, at);
-		map_set(l->a, &u->imported, m->at[i].key, m->at[i].p);
+	for (int i = 0; i < m->l.n; i++) {
+		bring(l, u, from, m->l.at[i].key, at);
+		map_set(l->a, &u->imported, m->l.at[i].key, m->l.at[i].p);
 	}
 	m = &from->scope->names;
-	for (int i = 0; i < m->room; i++) {
-		const struct var *var = m->at[i].p;
+	for (int i = 0; i < m->l.n; i++) {
+		const struct var *var = m->l.at[i].p;
 
-		if (!m->at[i].key || var->v.kind == V_DATA)
+		if (var->v.kind == V_DATA)
 			continue;
-		bring(l, u, from, m->at[i].key, at);
-		scope_bind(l, u->imports, m->at[i].key, var->v, var->at);
+		bring(l, u, from, m->l.at[i].key, at);
+		scope_bind(l, u->imports, m->l.at[i].key, var->v, var->at);
 	}
 }
 

@@ -239,7 +239,7 @@ static Val declare(struct low *l, const struct stmt *s, enum op op)
 	Type t;
 	Dist d;
 
-	if (!eval_type(l, s->type, &t))
+	if (!in_model(l, s->span) || !eval_type(l, s->type, &t))
 		return val_bad();
 	if (has_name_of_its_own(op) && !take_name(l, full, s->name_at))
 		return val_bad();
@@ -288,7 +288,8 @@ void lower_output(struct low *l, const struct stmt *s)
 	struct output o = {.span = place(l, s->span)};
 	bool weak;
 
-	if (v.kind == V_BAD || (s->as && !(as = eval_text(l, s->as))))
+	if (!in_model(l, s->span) || v.kind == V_BAD ||
+	    (s->as && !(as = eval_text(l, s->as))))
 		return;
 	if (s->on && !(r = eval_request(l, s->on)))
 		return;

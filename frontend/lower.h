@@ -104,13 +104,16 @@ bool want_dtype(struct low *l, Val v, Span at, const char *what, enum dtype *t);
 
 /* ---- scope.c: names ---- */
 
-/* From names to pointers; NULL where there is none. */
+/* From names to pointers; NULL where there is none. The entries stand in the
+ * order of their coming, so that nothing depends on addresses. */
 struct map {
-	int n, room;
-	struct entry {
+	LIST(struct entry {
 		Name key;
 		void *p;
-	} * at;
+	})
+	l;
+	int *slot; /* hash table of indices into l, plus 1 */
+	int nslots;
 };
 void *map_get(const struct map *m, Name key);
 void map_set(struct arena *a, struct map *m, Name key, void *p);
@@ -222,6 +225,8 @@ bool eval_type(struct low *l, const struct expr *e, Type *t);
 /* V as a tensor; a number becomes a scalar, and *WEAK true. NULL after an
  * error. */
 struct value *tensor_of(struct low *l, Val v, Span at, bool *weak);
+/* Whether tensors can be made here, or an error. */
+bool in_model(struct low *l, Span at);
 /* To make an operator: begin, set attributes, finish. Operands meet on one
  * placement and get the dtypes that the operator needs. begin gives NULL
  * after an error. */
@@ -308,7 +313,6 @@ struct frame {
 	const struct placement *on;
 	const struct trail *trail;
 	Span user; /* in the prelude: the user's call */
-	bool body; /* inside a model or def */
 	bool def;  /* inside a def */
 	bool returned;
 	Val result;

@@ -110,10 +110,9 @@ static const char *all_names(struct low *l, const struct map *m)
 {
 	const char *s = "";
 
-	for (int i = 0; i < m->room; i++)
-		if (m->at[i].key)
-			s = arena_text(l->a, "%s%s%s", s, *s ? ", " : "",
-				       m->at[i].key);
+	for (int i = 0; i < m->l.n; i++)
+		s = arena_text(l->a, "%s%s%s", s, *s ? ", " : "",
+			       m->l.at[i].key);
 	return s;
 }
 
@@ -137,14 +136,6 @@ static void check_defines(struct low *l)
 	}
 }
 
-static struct stmt *only_model(const struct map *m)
-{
-	for (int i = 0; i < m->room; i++)
-		if (m->at[i].key)
-			return m->at[i].p;
-	return NULL;
-}
-
 static struct stmt *choose_model(struct low *l)
 {
 	const struct map *m = &l->main->models;
@@ -157,12 +148,12 @@ static struct stmt *choose_model(struct low *l)
 					    "--model %s: '%s' has the "
 					    "models %s",
 					    l->o->model, l->main->path,
-					    m->n ? all_names(l, m) : "none"));
+					    m->l.n ? all_names(l, m) : "none"));
 		return s;
 	}
-	if (m->n == 1)
-		return only_model(m);
-	if (m->n)
+	if (m->l.n == 1)
+		return m->l.at[0].p;
+	if (m->l.n)
 		usage(l, arena_text(l->a,
 				    "'%s' has several models: %s; "
 				    "--model NAME picks one",
@@ -192,10 +183,10 @@ static const struct placement *only_placement(const struct scope *s, int *n)
 {
 	const struct placement *p = NULL;
 
-	for (int i = 0; i < s->names.room; i++) {
-		const struct var *var = s->names.at[i].p;
+	for (int i = 0; i < s->names.l.n; i++) {
+		const struct var *var = s->names.l.at[i].p;
 
-		if (!var || var->v.kind != V_PLACEMENT)
+		if (var->v.kind != V_PLACEMENT)
 			continue;
 		p = var->v.placement;
 		++*n;
@@ -229,7 +220,7 @@ static const struct placement *model_placement(struct low *l,
 
 static void lower_model(struct low *l, const struct stmt *s)
 {
-	l->f = (struct frame){.unit = l->main, .body = true};
+	l->f = (struct frame){.unit = l->main};
 	l->f.scope = l->main->scope;
 	l->f.naming.prefix = "";
 	l->f.naming.open = true;

@@ -8,42 +8,44 @@
 
 /* ---- maps ---- */
 
-static size_t slot_of(const struct map *m, Name key)
+static int *slot_of(const struct map *m, Name key)
 {
 	uint64_t h = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
-	size_t mask = (size_t)m->room - 1, i = (size_t)(h >> 20) & mask;
+	size_t mask = (size_t)m->nslots - 1, i = (size_t)(h >> 20) & mask;
 
-	while (m->at[i].key && m->at[i].key != key)
+	while (m->slot[i] && m->l.at[m->slot[i] - 1].key != key)
 		i = (i + 1) & mask;
-	return i;
+	return &m->slot[i];
 }
 
 void *map_get(const struct map *m, Name key)
 {
-	return m->n ? m->at[slot_of(m, key)].p : NULL;
+	int i = m->nslots ? *slot_of(m, key) : 0;
+
+	return i ? m->l.at[i - 1].p : NULL;
 }
 
 static void grow(struct arena *a, struct map *m)
 {
-	struct map old = *m;
-
-	m->room = old.room ? 2 * old.room : 8;
-	m->at = NEW_N(a, struct entry, m->room);
-	for (int i = 0; i < old.room; i++)
-		if (old.at[i].key)
-			m->at[slot_of(m, old.at[i].key)] = old.at[i];
+	m->nslots = m->nslots ? 2 * m->nslots : 8;
+	m->slot = NEW_N(a, int, m->nslots);
+	for (int i = 0; i < m->l.n; i++)
+		*slot_of(m, m->l.at[i].key) = i + 1;
 }
 
 void map_set(struct arena *a, struct map *m, Name key, void *p)
 {
-	size_t i;
+	int *slot;
 
-	if (2 * m->n >= m->room)
+	if (2 * m->l.n >= m->nslots)
 		grow(a, m);
-	i = slot_of(m, key);
-	if (!m->at[i].key)
-		m->n++;
-	m->at[i] = (struct entry){key, p};
+	slot = slot_of(m, key);
+	if (*slot) {
+		m->l.at[*slot - 1].p = p;
+		return;
+	}
+	PUSH(a, m->l, (struct entry){key, p});
+	*slot = m->l.n;
 }
 
 /* ---- scopes ---- */
@@ -109,9 +111,8 @@ static bool built_in(Name name, Val *v)
 
 void names_of_map(struct low *l, struct names *n, const struct map *m)
 {
-	for (int i = 0; i < m->room; i++)
-		if (m->at[i].key)
-			PUSH(l->a, n->l, m->at[i].key);
+	for (int i = 0; i < m->l.n; i++)
+		PUSH(l->a, n->l, m->l.at[i].key);
 }
 
 void hint_near(struct low *l, Name wanted, const struct names *n)

@@ -117,12 +117,22 @@ static void settle(struct low *l, const struct placement *on)
 	l->with_place = l->g->nodes.n;
 }
 
+bool in_model(struct low *l, Span at)
+{
+	if (l->f.on)
+		return true;
+	fail(l, at, "tensors stand inside a model");
+	return false;
+}
+
 struct node *begin(struct low *l, enum op op, Span at, int nin,
 		   struct value **in, const bool *weak)
 {
 	const struct placement *on;
 	struct node *n;
 
+	if (!in_model(l, at))
+		return NULL;
 	for (int i = 0; i < nin; i++)
 		if (!in[i])
 			return NULL;
@@ -207,7 +217,7 @@ Val tensor_reshape(struct low *l, struct value *v, Shape s, Span at)
 Val tensor_cast(struct low *l, Val v, enum dtype t, Span at)
 {
 	bool weak;
-	struct value *x = tensor_of(l, v, at, &weak);
+	struct value *x = in_model(l, at) ? tensor_of(l, v, at, &weak) : NULL;
 	struct node *n;
 
 	if (!x)
@@ -301,7 +311,7 @@ Val tensor_on(struct low *l, Val v, const struct request *r, Span at,
 	      Span dist_at, const char *grad)
 {
 	bool weak;
-	struct value *x = tensor_of(l, v, at, &weak);
+	struct value *x = in_model(l, at) ? tensor_of(l, v, at, &weak) : NULL;
 	struct node *n;
 	Dist d;
 

@@ -116,6 +116,8 @@ struct parse {
 	const struct source *source;
 	uint32_t at, end; /* the lexer's offsets in the source */
 	int start;        /* token that selects what is parsed, or 0 */
+	uint32_t last_hi; /* where the last token ends */
+	Span unclosed;    /* a bracket that a declaration cut off */
 	int last, before; /* the last two tokens */
 	bool new_line;    /* the current token is the first of its line */
 	int nopen;
