@@ -59,14 +59,14 @@ static void add_seeds(const char *path, int depth)
 {
 	DIR *d = opendir(path);
 	struct dirent *e;
-	char name[4096];
+	char name[4096 + 256];
 	size_t n;
 
 	if (!d)
 		return;
 	while ((e = readdir(d))) {
 		n = strlen(e->d_name);
-		snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+		snprintf(name, sizeof name, "%.4000s/%s", path, e->d_name);
 		if (n > 4 && !strcmp(e->d_name + n - 4, ".sbp"))
 			add_seed(name);
 		else if (e->d_name[0] != '.' && depth > 0)
