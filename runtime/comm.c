@@ -15,10 +15,16 @@
 #include "runtime/private.h"
 
 enum {
-	SPINS = 2000,		/* about 50 us */
-	YIELDS = 8,		/* when crowded, instead */
+	LEAST_SPINS = 16,	/* under 1 us */
+	MOST_SPINS = 2048,	/* 50 to 90 us */
+	YIELDS = 40,		/* then: the peer may wait for this core */
 	NAP_MS = 10,		/* between looks at the peers */
 };
+
+void comm_start(struct comm *c, int local)
+{
+	c->spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+}
 
 double comm_seconds(void)
 {
@@ -170,15 +176,24 @@ static bool has_posted(_Atomic uint64_t *at, uint64_t n)
 	return atomic_load_explicit(at, memory_order_acquire) >= n;
 }
 
-static bool spin(const struct comm *c, _Atomic uint64_t *at, uint64_t n)
+/* Spinning that was in vain makes the next time shorter: the peer may not
+ * have a core of its own at all, whatever their number says. */
+static bool spin(struct comm *c, _Atomic uint64_t *at, uint64_t n)
 {
-	for (int i = c->crowded ? YIELDS : SPINS; i > 0; i--) {
+	for (int i = c->spins; i > 0; i--) {
+		if (has_posted(at, n)) {
+			if (c->spins < MOST_SPINS)
+				c->spins *= 2;
+			return true;
+		}
+		pause_cpu();
+	}
+	if (c->spins > LEAST_SPINS)
+		c->spins /= 2;
+	for (int i = YIELDS; i > 0; i--) {
 		if (has_posted(at, n))
 			return true;
-		if (c->crowded)
-			sched_yield();
-		else
-			pause_cpu();
+		sched_yield();
 	}
 	return has_posted(at, n);
 }

@@ -52,7 +52,7 @@ struct comm {
 	int64_t *arena_bytes;		/* by rank; of processes */
 	int *pidfd;			/* by rank, or -1 */
 	double timeout;			/* seconds */
-	bool crowded;			/* more ranks than cores */
+	int spins;			/* of a wait, before it yields */
 	bool follows;			/* saw that another has failed */
 	uint64_t host;			/* operations in LANE_HOST so far */
 	int memory;			/* shm: the memfd, or -1 */
@@ -61,6 +61,8 @@ struct comm {
 
 /* ---- comm.c ---- */
 
+/* Waits suit LOCAL ranks that share this host's cores. */
+void comm_start(struct comm *c, int local);
 void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
 /* Returns once PEER has posted N, or says why that will not happen: PEER has
  * died, failed or closed, or the time limit has passed. */

@@ -260,7 +260,7 @@ sbp_status shm_open_ranks(struct comm *c, const struct env *env,
 	c->world = env->world;
 	c->timeout = env->timeout;
 	c->memory = -1;
-	c->crowded = env->local_world > comm_cores();
+	comm_start(c, env->local_world);
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
 	SBP_TRY(own_memory(c, bytes, total, e));
@@ -373,7 +373,7 @@ sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 	c->world = g->world;
 	c->memory = -1;
 	c->group = g;
-	c->crowded = g->world > comm_cores();
+	comm_start(c, g->world);
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
 	pthread_mutex_lock(&g->lock);
