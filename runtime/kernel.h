@@ -206,7 +206,7 @@ SBP_INLINE sbp_v16 v_from_bf16(sbp_u16 h)
 SBP_INLINE sbp_v16 v_from_f16(sbp_u16 h)
 {
 	sbp_u16 sign = (h & 0x8000u) << 16, b = (h & 0x7fffu) << 13;
-	sbp_u16 special = (sbp_u16)(b >= 0x0f800000u) & 0x70000000u;
+	sbp_u16 special = (sbp_u16)(b >= 0x0f800000u) & 0x38000000u;
 	sbp_v16 x = (sbp_v16)b * 0x1p112f;	/* exact, subnormals too */
 
 	return (sbp_v16)((sbp_u16)x | special | sign);
