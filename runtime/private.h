@@ -198,6 +198,7 @@ sbp_status model_ready(sbp_model *m, sbp_message *e);
 int show_element(char *to, sbp_dtype t, const void *element);
 int show_double(char *to, double d);
 double element_double(sbp_dtype t, const void *from);
+int64_t element_int(sbp_dtype t, const void *from);	/* not of floats */
 /* All pieces of T in the order of the ranks, from rank 0; all ranks call. */
 sbp_status show_tensor(sbp_model *m, const sbp_tensor *t, sbp_message *e);
 void show_summary(const sbp_model *m);

@@ -86,7 +86,7 @@ static void add_value(struct report *r, int i, const sbp_tensor *t,
 	if (dtype_floats(t->dtype))
 		r->sum[i] += element_double(t->dtype, at);
 	else
-		r->count[i] += (int64_t)element_double(t->dtype, at);
+		r->count[i] += element_int(t->dtype, at);
 }
 
 sbp_status report_step(struct report *r, sbp_model *m, const struct feed *f,

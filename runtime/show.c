@@ -119,7 +119,7 @@ static double load_float(sbp_dtype t, const void *from)
 	return t == SBP_F16 ? f16_to_f32(half) : bf16_to_f32(half);
 }
 
-static int64_t load_int(sbp_dtype t, const void *from)
+int64_t element_int(sbp_dtype t, const void *from)
 {
 	int32_t i32;
 	int64_t i64;
@@ -141,7 +141,7 @@ static int64_t load_int(sbp_dtype t, const void *from)
 double element_double(sbp_dtype t, const void *from)
 {
 	return dtype_floats(t) ? load_float(t, from)
-			       : (double)load_int(t, from);
+			       : (double)element_int(t, from);
 }
 
 int show_double(char *to, double d)
@@ -154,8 +154,8 @@ int show_element(char *to, sbp_dtype t, const void *element)
 	if (dtype_floats(t))
 		return show_float(to, t, load_float(t, element));
 	if (t == SBP_BOOL)
-		return sprintf(to, load_int(t, element) ? "true" : "false");
-	return sprintf(to, "%" PRId64, load_int(t, element));
+		return sprintf(to, element_int(t, element) ? "true" : "false");
+	return sprintf(to, "%" PRId64, element_int(t, element));
 }
 
 /* ---- tensors ---- */

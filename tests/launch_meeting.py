@@ -45,6 +45,7 @@ class Job:
         self.env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(self.port),
                         WORLD_SIZE=str(WORLD))
         self.env.update(env)
+        self.env = {k: v for k, v in self.env.items() if v is not None}
 
     def start(self, rank, *options, program="m", **env):
         env = {**self.env, "RANK": str(rank), "LOCAL_RANK": str(rank), **env}
@@ -262,6 +263,28 @@ def test_environment(d):
     refused_alone(d, "SBP_TIMEOUT is '0'", SBP_TIMEOUT="0")
     refused_alone(d, "OMP_NUM_THREADS is 'many'", OMP_NUM_THREADS="many")
     refused_alone(d, "start it with sbprun -n 4", RANK=None, WORLD_SIZE=None)
+
+
+def other_launcher(d, names, **more):
+    rank_name, world_name, local_name = names
+    job = Job(d, WORLD_SIZE=None, **more)
+    for rank in range(WORLD):
+        job.start(rank, "--show", "y", RANK=None, LOCAL_RANK=None,
+                  **{rank_name: str(rank), world_name: str(WORLD),
+                     local_name: str(rank)})
+    results = [job.finish(r) for r in range(WORLD)]
+    expect(all(r[0] == 0 for r in results), results)
+    expect(results[0][1].startswith("[rank 0] y"), results)
+
+
+def test_other_launchers(d):
+    port = str(free_port())
+    other_launcher(d, ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                       "OMPI_COMM_WORLD_LOCAL_RANK"], MASTER_ADDR=None,
+                   MASTER_PORT=None, PMIX_NAMESPACE="prterun-" + port)
+    other_launcher(d, ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"])
+    other_launcher(d, ["SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"],
+                   MASTER_ADDR=None)
 
 
 def test_options(d):
