@@ -141,7 +141,7 @@ extern const int npasses;
 
 struct pass_options {
 	const char *dump_before, *dump_after, *diff, *stop_after;
-	const char *only;	/* --passes=P,Q */
+	const char *only;	/* --passes=P,Q: these, then print the graph */
 	bool time, stats;
 	FILE *out;		/* dumps go here */
 };
@@ -149,7 +149,8 @@ struct pass_options {
  * *stopped is set when --stop-after or --passes ended it before codegen. */
 bool passes_run(struct program *p, const struct pass_options *o,
 		bool *stopped);
-bool pass_exists(const char *name);
+/* Every name of a comma-separated list is that of a pass, or "all". */
+bool pass_exists(const char *list);
 void passes_list(FILE *out);
 
 /* ---- traffic.c: one move, and the bytes that it makes ranks receive ---- */
@@ -247,6 +248,13 @@ void pass_fuse(struct program *p);
 void pass_localize(struct program *p);
 void pass_schedule(struct program *p);
 void pass_memory(struct program *p);
+void pass_proof(struct program *p);
+
+/* ---- proof.c ---- */
+
+/* Why the moves of P, whose buffers are placed, may hang or go wrong, and at
+ * which node; NULL if they cannot. */
+const char *proof_why_not(const struct program *p, const struct node **at);
 
 /* ---- bytemap.c: from byte strings to pointers ---- */
 
@@ -282,7 +290,7 @@ struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice);
 
 /* A model of a rank of the machine; only ratios matter. */
 #define GEMM_FLOPS 5e10		/* of a matrix product, a second */
-#define MEMORY_RATE 1e10		/* bytes a second of main memory */
+#define MEMORY_RATE 2e10		/* bytes a second of main memory */
 
 struct space {
 	struct arena *a;
