@@ -159,6 +159,18 @@ static void print_rejected(const struct decision *d, const struct node *n,
 	arena_free(a);
 }
 
+/* An input before input I is the same value, wanted alike. */
+static bool told_before(const struct decision *d, const struct node *n, int i)
+{
+	const struct candidates *c = d->list[n->id];
+	const int *in = c->in + d->row[n->id] * c->nin;
+
+	for (int k = 0; k < i; k++)
+		if (n->in[k] == n->in[i] && in[k] == in[i])
+			return true;
+	return false;
+}
+
 static void print_node(const struct decision *d, const struct node *n,
 		       FILE *out)
 {
@@ -178,7 +190,8 @@ static void print_node(const struct decision *d, const struct node *n,
 		fprintf(out, ", the only one");
 	fprintf(out, "\n");
 	for (int i = 0; i < n->nin; i++)
-		print_operand(d, n, row, i, out);
+		if (!told_before(d, n, i))
+			print_operand(d, n, row, i, out);
 	print_illegal(d, n, out);
 	print_rejected(d, n, out);
 }

@@ -24,12 +24,26 @@ const struct pass passes[] = {
 };
 const int npasses = (int)(sizeof passes / sizeof *passes);
 
-bool pass_exists(const char *name)
+static bool is_pass(const char *name, size_t n)
 {
 	for (int i = 0; i < npasses; i++)
-		if (!strcmp(passes[i].name, name))
+		if (strlen(passes[i].name) == n &&
+		    !strncmp(passes[i].name, name, n))
 			return true;
-	return false;
+	return n == 3 && !strncmp(name, "all", n);
+}
+
+bool pass_exists(const char *list)
+{
+	size_t n;
+
+	do {
+		n = strcspn(list, ",");
+		if (!is_pass(list, n))
+			return false;
+		list += n;
+	} while (*list++);
+	return true;
 }
 
 static void print_facts(unsigned facts, FILE *out)
@@ -289,7 +303,7 @@ bool passes_run(struct program *p, const struct pass_options *o, bool *stopped)
 	for (int i = 0; i < npasses; i++) {
 		const struct pass *pass = &passes[i];
 
-		if (o->only && !listed(o->only, pass->name))
+		if (o->only && !asked(o->only, pass->name))
 			continue;
 		if (!check_needs(p, pass, facts))
 			return false;
@@ -302,5 +316,7 @@ bool passes_run(struct program *p, const struct pass_options *o, bool *stopped)
 			break;
 		}
 	}
+	if (o->only)
+		dump(p->g, "after", o->only, false, o->out);
 	return true;
 }

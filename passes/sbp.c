@@ -213,7 +213,8 @@ static void no_candidate(struct infer *f, const struct node *n)
 		   "%s", op_info(n->op)->name, dist_text(want));
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i]->dist.on)
-			node_note(n, i, dist_text(n->in[i]->dist));
+			node_note(n, i, arena_text(f->a, " on %s",
+						   dist_text(n->in[i]->dist)));
 	if (!dist_known(want) || dist_why_not(want, n->out[0]->type))
 		return;
 	for (int i = 0; i < c->n; i++) {

@@ -116,7 +116,7 @@ static enum exit_code check_passes(const struct options *o,
 				   const struct pass_options *p)
 {
 	const char *named[] = {p->dump_before, p->dump_after, p->diff,
-			       p->stop_after};
+			       p->stop_after, p->only};
 	int n = sizeof named / sizeof *named;
 
 	for (int i = 0; i < n; i++)
