@@ -42,25 +42,29 @@ sbp_status bench_report(sbp_model *m, struct bench *b, sbp_message *e)
 	greatest[1] = (usage.ru_maxrss + 512) / 1024;
 	SBP_TRY(comm_greatest(&m->private_->comm, 2, greatest, e));
 	qsort(b->ms, (size_t)b->steps, sizeof *b->ms, by_size);
+	qsort(b->comm_ms, (size_t)b->steps, sizeof *b->comm_ms, by_size);
 	if (m->rank != 0)
 		return SBP_OK;
 	printf("{\"steps\": %lld, \"median_ms\": %s, \"min_ms\": %s, "
 	       "\"comm_ms\": %s, \"peak_rss_mib\": %lld, \"recv_bytes\": "
 	       "%lld, \"ranks\": %d, \"threads\": %d}\n",
 	       (long long)b->steps, number(med, median(b->ms, b->steps)),
-	       number(min, b->ms[0]), number(comm, b->comm_ms),
+	       number(min, b->ms[0]), number(comm, median(b->comm_ms, b->steps)),
 	       (long long)greatest[1], (long long)greatest[0], m->world,
 	       m->threads);
 	return SBP_OK;
 }
 
-static sbp_status timed_steps(sbp_model *m, double *ms, int64_t steps)
+static sbp_status timed_steps(sbp_model *m, struct bench *b)
 {
-	for (int64_t i = 0; i < steps; i++) {
-		double start = comm_seconds();
+	struct sbp_private *v = m->private_;
+
+	for (int64_t i = 0; i < b->steps; i++) {
+		double start = comm_seconds(), comm = v->comm_seconds;
 
 		SBP_TRY(sbp_step(m));
-		ms[i] = (comm_seconds() - start) * 1e3;
+		b->ms[i] = (comm_seconds() - start) * 1e3;
+		b->comm_ms[i] = (v->comm_seconds - comm) * 1e3;
 	}
 	return SBP_OK;
 }
@@ -70,15 +74,20 @@ sbp_status bench_run(sbp_model *m, struct bench *b, sbp_message *e)
 	struct sbp_private *v = m->private_;
 
 	b->ms = calloc((size_t)b->steps, sizeof *b->ms);
-	if (!b->ms)
+	b->comm_ms = calloc((size_t)b->steps, sizeof *b->comm_ms);
+	if (!b->ms || !b->comm_ms)
 		return message_set(e, SBP_FAILED, "out of memory");
 	for (int i = 0; i < WARM_UP; i++)
 		SBP_TRY(sbp_step(m));
 	SBP_TRY(comm_barrier(&v->comm, e));
 	v->recv_bytes = 0;
-	v->comm_seconds = 0;
-	SBP_TRY(timed_steps(m, b->ms, b->steps));
-	b->comm_ms = v->comm_seconds * 1e3 / (double)b->steps;
+	SBP_TRY(timed_steps(m, b));
 	b->recv_bytes = v->recv_bytes / b->steps;
 	return SBP_OK;
+}
+
+void bench_free(struct bench *b)
+{
+	free(b->ms);
+	free(b->comm_ms);
 }

@@ -113,6 +113,14 @@ static sbp_status prepare(struct session *s, sbp_message *e)
 	return model_ready(s->m, e);
 }
 
+/* The model itself knows best, if it failed. */
+static sbp_status step_failed(const struct session *s, sbp_message *e)
+{
+	if (sbp_error(s->m)[0])
+		message_set(e, SBP_FAILED, "%s", sbp_error(s->m));
+	return SBP_FAILED;
+}
+
 static sbp_status one_step(struct session *s, int64_t step, sbp_message *e)
 {
 	const sbp_program *p = s->p;
@@ -120,7 +128,7 @@ static sbp_status one_step(struct session *s, int64_t step, sbp_message *e)
 	if (s->feed.batch)
 		SBP_TRY(feed_batch(&s->feed, s->m, step, e));
 	if (sbp_step(s->m) != SBP_OK)
-		return message_set(e, SBP_FAILED, "%s", sbp_error(s->m));
+		return step_failed(s, e);
 	for (int i = 0; i < s->o.nshow; i++) {
 		int t = tensor_find(p, s->o.show[i], ROLES_ALL);
 
@@ -137,7 +145,7 @@ static sbp_status run_bench(struct session *s, sbp_message *e)
 		SBP_TRY(feed_batch(&s->feed, s->m, 0, e));
 	s->bench.steps = s->o.bench;
 	if (bench_run(s->m, &s->bench, e) != SBP_OK)
-		return message_set(e, SBP_FAILED, "%s", sbp_error(s->m));
+		return step_failed(s, e);
 	return SBP_OK;
 }
 
@@ -214,7 +222,7 @@ static void session_close(struct session *s)
 
 	feed_close(&s->feed, s->p);
 	report_close(&s->report, &e);
-	free(s->bench.ms);
+	bench_free(&s->bench);
 	sbp_close(s->m);
 	options_free(&s->o);
 }

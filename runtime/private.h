@@ -247,9 +247,10 @@ sbp_status feed_outputs(sbp_model *m, const struct options *o,
 
 struct bench {
 	int64_t steps, recv_bytes;	/* received by this rank, a step */
-	double *ms, comm_ms;
+	double *ms, *comm_ms;		/* of each step */
 };
 sbp_status bench_run(sbp_model *m, struct bench *b, sbp_message *e);
+void bench_free(struct bench *b);
 /* Rank 0's line of JSON. */
 sbp_status bench_report(sbp_model *m, struct bench *b, sbp_message *e);
 
