@@ -41,10 +41,10 @@ static void flow_parts(Dist from, Dist to, struct flow *f)
 
 		if (from.t[k].kind != SBP_P)
 			continue;
-		if (f->same && sbp_eq(from.t[k], to.t[k]) && !(reduced & ~red)) {
-			f->stay[k] = true;
+		f->stay[k] = f->same && sbp_eq(from.t[k], to.t[k]) &&
+			     !(reduced & ~red);
+		if (f->stay[k])
 			continue;
-		}
 		reduced |= red;
 		f->reduce[k] = true;
 		f->parts *= from.on->extent[k];
@@ -271,39 +271,57 @@ static bool is_filled(Dist to, const struct flow *f, const int *coord)
 	return false;
 }
 
+/* A move, seen from the sites. */
+struct view {
+	const struct placement *from, *to;
+	int from_side, to_side;		/* of the sites */
+	int ncut;
+	struct cut cut[MAX_RANK];
+	int64_t rest;			/* bytes along axes without a cut */
+};
+
+/* What the device at SITE keeps, in bytes, and how much of it is its own. */
+static void volumes(const struct view *v, const struct site *site,
+		    int64_t *whole, int64_t *own)
+{
+	const int *from = site->coord[v->from_side];
+	const int *to = site->coord[v->to_side];
+
+	*whole = *own = v->rest;
+	for (int j = 0; j < v->ncut; j++) {
+		const struct cut *c = &v->cut[j];
+		Interval y = cut_at(c->n, v->to, c->nto, c->to, to);
+		Interval x = cut_at(c->n, v->from, c->nfrom, c->from, from);
+
+		if (c->nkeep)
+			y = interval_and(y, cut_at(c->n, v->to, c->nkeep,
+						   c->keep, to));
+		*whole *= y.n;
+		*own *= interval_and(x, y).n;
+	}
+	if (!site->in[v->from_side])
+		*own = 0;
+}
+
 void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
 		int64_t *recv, int64_t *local)
 {
+	struct view v = {.from = from.on, .to = to.on};
 	struct flow f;
-	struct cut cut[MAX_RANK + 1];
-	int64_t rest;
-	int a = from.on == s->on[0] ? 0 : 1, b = to.on == s->on[0] ? 0 : 1;
-	int ncut;
 
 	flow_of(from, to, &f);
-	ncut = cuts_of(t, from, to, &f, cut, &rest);
+	v.from_side = from.on == s->on[0] ? 0 : 1;
+	v.to_side = to.on == s->on[0] ? 0 : 1;
+	v.ncut = cuts_of(t, from, to, &f, v.cut, &v.rest);
 	for (int i = 0; i < s->n; i++) {
 		const struct site *at = &s->at[i];
-		int64_t whole = rest, own = rest;
+		int64_t whole;
 
 		recv[i] = local[i] = 0;
-		if (!at->in[b] || is_filled(to, &f, at->coord[b]))
+		if (!at->in[v.to_side] ||
+		    is_filled(to, &f, at->coord[v.to_side]))
 			continue;
-		for (int j = 0; j < ncut; j++) {
-			const struct cut *c = &cut[j];
-			Interval x, y = cut_at(c->n, to.on, c->nto, c->to,
-					       at->coord[b]);
-
-			if (c->nkeep)
-				y = interval_and(
-					y, cut_at(c->n, to.on, c->nkeep,
-						  c->keep, at->coord[b]));
-			whole *= y.n;
-			x = cut_at(c->n, from.on, c->nfrom, c->from,
-				   at->coord[a]);
-			own *= interval_and(x, y).n;
-		}
-		local[i] = at->in[a] ? own : 0;
+		volumes(&v, at, &whole, &local[i]);
 		recv[i] = f.parts * whole - local[i];
 	}
 }
