@@ -80,6 +80,28 @@ static sbp_status check_local(const sbp_program *p, const char *option,
 	return SBP_OK;
 }
 
+static int times_fed(const struct options *o, const char *name)
+{
+	int n = 0;
+
+	for (int i = 0; i < o->input.n; i++)
+		n += strcmp(o->input.at[i].name, name) == 0;
+	for (int i = 0; i < o->local_input.n; i++)
+		n += strcmp(o->local_input.at[i].name, name) == 0;
+	return n;
+}
+
+static sbp_status check_fed_once(const sbp_program *p,
+				 const struct options *o, sbp_message *e)
+{
+	for (int i = 0; i < p->ntensors; i++)
+		if (times_fed(o, p->tensors[i].name) > 1)
+			return message_set(e, SBP_USAGE,
+					   "input '%s' is fed twice",
+					   p->tensors[i].name);
+	return SBP_OK;
+}
+
 sbp_status feed_check(const sbp_program *p, const struct options *o,
 		      sbp_message *e)
 {
@@ -90,6 +112,7 @@ sbp_status feed_check(const sbp_program *p, const struct options *o,
 	SBP_TRY(check_names(p, "--output", &o->output, ROLES_ALL, e));
 	SBP_TRY(check_names(p, "--local-output", &o->local_output, ROLES_ALL,
 			    e));
+	SBP_TRY(check_fed_once(p, o, e));
 	SBP_TRY(check_local(p, "--local-input", &o->local_input, e));
 	SBP_TRY(check_local(p, "--local-output", &o->local_output, e));
 	for (int i = 0; i < o->nshow; i++)

@@ -47,18 +47,19 @@ class Job:
         self.env.update(env)
         self.env = {k: v for k, v in self.env.items() if v is not None}
 
-    def start(self, rank, *options, program="m", **env):
+    def start(self, rank, *options, program="m", feed=True, **env):
         env = {**self.env, "RANK": str(rank), "LOCAL_RANK": str(rank), **env}
         env = {k: v for k, v in env.items() if v is not None}
         self.ranks[rank] = subprocess.Popen(
-            ["./" + program, "--input", "x=x.npy", *options], env=env,
+            ["./" + program, *(["--input", "x=x.npy"] if feed else []),
+             *options], env=env,
             cwd=self.directory, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         return self.ranks[rank]
 
-    def start_all(self, *options):
+    def start_all(self, *options, feed=True):
         for rank in reversed(range(WORLD)):
-            self.start(rank, *options)
+            self.start(rank, *options, feed=feed)
 
     def finish(self, rank, limit=10):
         """(exit status, stdout, stderr)"""
@@ -295,13 +296,14 @@ def test_options(d):
     refused_alone(d, "unexpected argument 'file'", options=["file"])
     refused_alone(d, "--bench and --steps exclude",
                   options=["--bench=3", "--steps=3"])
+    refused_alone(d, "input 'x' is fed twice", options=["--input=x=x.npy"])
     refused_alone(d, "needs {rank}", options=["--local-output", "h=h.npy"])
 
 
 def test_unreadable_input(d):
     """One rank cannot read its file: it says so, all stop."""
     job = Job(d)
-    job.start_all("--local-input", "x=only0.{rank}.npy")
+    job.start_all("--local-input", "x=only0.{rank}.npy", feed=False)
     results = [job.finish(r) for r in range(WORLD)]
     expect(all(r[0] == 2 for r in results), results)
     said = [r[2] for r in results if r[2]]
