@@ -145,19 +145,58 @@ def check(bin_dir, folder, statements, outputs):
     return None
 
 
+def check_same_bits(bin_dir, folder):
+    """Sums of floats of mixed size have the same bits on all ranks, also in
+    groups that reduce apart."""
+    with open(f"{folder}/m.sbp", "w") as f:
+        f.write("""placement cube = cpu[0..8] as [2, 2, 2]
+model m on cube {
+  input x: f32[5, 7] on (P, P, B)
+  y = x on (B, B, B)
+  z = x on (S(0), B, S(1)) on (B, B, B)
+  output y
+  output z
+}
+""")
+    rng = np.random.default_rng(1)
+    for rank in range(0, 8, 2):
+        part = rng.normal(size=(5, 7)) * 10.0 ** rng.integers(-6, 6, (5, 7))
+        for copy in rank, rank + 1:
+            np.save(f"{folder}/x.{copy}.npy", part.astype(np.float32))
+    args = [f"{bin_dir}/sbprun", "-n", "8", "m.sbp"]
+    args += ["--local-input", "x=x.{rank}.npy"]
+    for name in "yz":
+        args += ["--local-output", f"{name}={name}.{{rank}}.npy"]
+    done = subprocess.run(args, cwd=folder, timeout=60, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        return f"exit {done.returncode}: {done.stdout.strip()}"
+    for name in "yz":
+        first = np.load(f"{folder}/{name}.0.npy")
+        for rank in range(1, 8):
+            if not same_bits(first, np.load(f"{folder}/{name}.{rank}.npy")):
+                return f"{name} differs on ranks 0 and {rank}"
+    return None
+
+
 def main(args):
     bin_dir = args[0] if args else os.environ.get("SBPC_BIN",
                                                   "build/release/bin")
     bin_dir = os.path.abspath(bin_dir)
+    checks = [(name, lambda folder, s=statements, o=outputs:
+               check(bin_dir, folder, s, o))
+              for name, statements, outputs in CASES]
+    checks.append(("bits of sums",
+                   lambda folder: check_same_bits(bin_dir, folder)))
     failed = 0
-    for name, statements, outputs in CASES:
+    for name, test in checks:
         folder = tempfile.mkdtemp(prefix="conversions.")
-        problem = check(bin_dir, folder, statements, outputs)
+        problem = test(folder)
         if problem:
             failed += 1
             print(f"{name}: {problem}")
         shutil.rmtree(folder)
-    print(f"conversions: {len(CASES) - failed} passed, {failed} failed")
+    print(f"conversions: {len(checks) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
