@@ -3,6 +3,8 @@
  */
 #include "runtime/cuda/sbp_cuda.h"
 
+enum { BLOCKS = 256 };
+
 /* As the host reduces: sums of integers wrap, a nan stays. */
 template <typename T> __device__ static inline T reduced(T a, T b, char how)
 {
@@ -26,11 +28,11 @@ static void launch(cudaStream_t stream, void *acc, const void *from, char how,
 		   int64_t n)
 {
 	if (how == '+')
-		combine<<<256, SBP_THREADS, 0, stream>>>(
-			(Sum *)acc, (const Sum *)from, how, n);
+		SBP_START(combine, BLOCKS, stream, (Sum *)acc,
+			  (const Sum *)from, how, n);
 	else
-		combine<<<256, SBP_THREADS, 0, stream>>>(
-			(T *)acc, (const T *)from, how, n);
+		SBP_START(combine, BLOCKS, stream, (T *)acc, (const T *)from,
+			  how, n);
 }
 
 cudaError_t sbp_cuda_combine(cudaStream_t stream, void *acc, const void *from,

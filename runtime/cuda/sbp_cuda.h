@@ -62,12 +62,17 @@ cudaError_t sbp_cuda_combine(cudaStream_t stream, void *acc, const void *from,
 }
 #endif
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(SBP_CUDA_HOST)
 
 enum { SBP_THREADS = 256 };	/* of a block */
 
+/* tests/cuda_host has another one, which runs kernels on the host. */
+#ifndef SBP_START
+#define SBP_START(kernel, blocks, stream, ...)                                \
+	kernel<<<blocks, SBP_THREADS, 0, stream>>>(__VA_ARGS__)
+#endif
 #define SBP_LAUNCH(kernel, m, ...)                                            \
-	kernel<<<(m)->blocks, SBP_THREADS, 0, (m)->stream>>>(__VA_ARGS__)
+	SBP_START(kernel, (m)->blocks, (m)->stream, __VA_ARGS__)
 
 /* Runs over [0, n) with all threads of a launch. */
 #define SBP_EACH(i, n)                                                        \
