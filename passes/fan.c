@@ -253,7 +253,8 @@ static Cost *reader_table(struct space *s, const struct fan *w,
 			for (int row = 0; row < n; row++)
 				*at++ = reader_pays(
 					t->price + from * t->ntargets,
-					&sets->at[i], t->at[reader] + row * nslots, nslots);
+					&sets->at[i],
+					t->at[reader] + row * nslots, nslots);
 	return table;
 }
 

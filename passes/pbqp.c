@@ -321,8 +321,8 @@ static void walk_next(struct walk *w)
 }
 
 /* The least of SUM plus all factors, and where: the first of equals. */
-static Cost least(const struct walk *w, const Cost *unary, Cost *sum, int domain,
-		  uint16_t *where)
+static Cost least(const struct walk *w, const Cost *unary, Cost *sum,
+		  int domain, uint16_t *where)
 {
 	int best = 0;
 
@@ -489,6 +489,19 @@ static void refresh(struct pbqp *q, struct variable *v)
 	}
 }
 
+/* The entry of F for CHOICE, but with X for variable VAR (-1: none). */
+static Cost entry(const struct factor *f, const int *choice, int var, int x)
+{
+	size_t at = 0;
+
+	for (int j = 0; j < f->n; j++) {
+		int c = f->var[j] == var ? x : choice[f->var[j]];
+
+		at += f->stride[j] * (size_t)c;
+	}
+	return f->at[at];
+}
+
 static int by_trying(struct pbqp *q, const struct step *s, const int *choice)
 {
 	struct variable *v = &q->var[s->var];
@@ -498,20 +511,12 @@ static int by_trying(struct pbqp *q, const struct step *s, const int *choice)
 	for (int x = 0; x < v->domain; x++) {
 		Cost c = v->unary[x];
 
-		for (int i = 0; i < s->factors.n; i++) {
-			struct factor *f = s->factors.at[i];
-			size_t at = 0;
-
-			for (int j = 0; j < f->n; j++)
-				at += f->stride[j] *
-				      (size_t)(f->var[j] == s->var ?
-					       x : choice[f->var[j]]);
-			c += f->at[at];
-		}
-		if (best < 0 || c < least_cost) {
-			least_cost = c;
-			best = x;
-		}
+		for (int i = 0; i < s->factors.n; i++)
+			c += entry(s->factors.at[i], choice, s->var, x);
+		if (best >= 0 && c >= least_cost)
+			continue;
+		least_cost = c;
+		best = x;
 	}
 	return best;
 }
@@ -548,14 +553,8 @@ static Cost cost_of(struct pbqp *q, Cost **unary, const int *choice)
 
 	for (int i = 0; i < q->n; i++)
 		c += unary[i][choice[i]];
-	for (int i = 0; i < q->all.n; i++) {
-		struct factor *f = q->all.at[i];
-		size_t at = 0;
-
-		for (int j = 0; j < f->n; j++)
-			at += f->stride[j] * (size_t)choice[f->var[j]];
-		c += f->at[at];
-	}
+	for (int i = 0; i < q->all.n; i++)
+		c += entry(q->all.at[i], choice, -1, 0);
 	return c;
 }
 

@@ -1,7 +1,8 @@
 /*
  * sbp_test.c: inference against brute force. Random small graphs are decided
  * by pass sbp and by trying all candidates of all nodes; the costs must be
- * equal, and what was decided must cost what it claims.
+ * equal, and what was decided must cost what it claims. On three mesh axes
+ * lists are neighbourhoods: the choice must be the best around itself.
  *
  * The cost of a whole choice is counted here by itself: computing, what each
  * reader copies, and what is received once for each value and distribution.
@@ -308,13 +309,15 @@ static void one(struct tally *t, int number, int naxes, const int *extent,
 int main(void)
 {
 	static const int line[] = {4}, three[] = {3}, square[] = {2, 2};
-	static const int oblong[] = {3, 2};
+	static const int oblong[] = {3, 2}, cube[] = {2, 2, 2};
 	struct tally t = {0};
 
 	for (int i = 0; i < 150; i++)
 		one(&t, i, 1, i % 2 ? line : three, 9);
 	for (int i = 0; i < 60; i++)
 		one(&t, 1000 + i, 2, i % 2 ? square : oblong, 6);
+	for (int i = 0; i < 20; i++)
+		one(&t, 2000 + i, 3, cube, 5);
 	printf("sbp_test: %d passed, %d failed; %d proved exact\n", t.passed,
 	       t.failed, t.exact);
 	return t.failed || diag_errors() ? 1 : 0;
