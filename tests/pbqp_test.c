@@ -25,7 +25,7 @@ struct table {
 };
 
 /* Variable 0 has one value only. */
-static int domain_of(int var)
+static int values_of(int var)
 {
 	return var ? DOMAIN : 1;
 }
@@ -55,7 +55,7 @@ static Cost cost_of(const struct table *t, const int *choice)
 		int at = 0;
 
 		for (int k = 0; k < t[i].n; k++)
-			at = at * domain_of(t[i].var[k]) +
+			at = at * values_of(t[i].var[k]) +
 			     choice[t[i].var[k]];
 		sum += t[i].at[at];
 	}
@@ -73,7 +73,7 @@ static Cost least_of(const struct table *t)
 		if (c < least)
 			least = c;
 		for (k = 0; k < NVARS; k++) {
-			if (++choice[k] < domain_of(k))
+			if (++choice[k] < values_of(k))
 				break;
 			choice[k] = 0;
 		}
@@ -90,7 +90,7 @@ static struct pbqp_result solve(const struct table *t, size_t limit,
 	struct pbqp *q;
 
 	for (int i = 0; i < NVARS; i++)
-		domain[i] = domain_of(i);
+		domain[i] = values_of(i);
 	q = pbqp_new(a, NVARS, domain);
 	for (int i = 0; i < NTABLES; i++)
 		pbqp_add(q, t[i].n, t[i].var, t[i].at);
