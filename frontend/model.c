@@ -106,14 +106,16 @@ static void usage(struct low *l, const char *message)
 	l->usage = true;
 }
 
+/* The first names of M, as a list for a message. */
 static const char *all_names(struct low *l, const struct map *m)
 {
 	const char *s = "";
+	int n = m->l.n < 20 ? m->l.n : 20;
 
-	for (int i = 0; i < m->l.n; i++)
-		s = arena_text(l->a, "%s%s%s", s, *s ? ", " : "",
+	for (int i = 0; i < n; i++)
+		s = arena_text(l->a, "%s%s%s", s, i ? ", " : "",
 			       m->l.at[i].key);
-	return s;
+	return n < m->l.n ? arena_text(l->a, "%s, ...", s) : s;
 }
 
 static void check_defines(struct low *l)
