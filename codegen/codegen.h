@@ -23,6 +23,9 @@ void emit_program(struct program *p, const char *base,
 /* NAME_main.c; RANK is -1, or the only rank that the program may serve. */
 void emit_main(const struct program *p, const char *base, int rank,
 	       struct text *out);
+/* What external symbols begin with: the model's name. "sbp" is taken by the
+ * runtime. */
+const char *program_prefix(const struct program *p);
 void emit_header(struct program *p, const char *base, struct text *out);
 void emit_dot(const struct program *p, struct text *out);
 

@@ -60,15 +60,19 @@ static void list_tensors(struct lister *l)
 void emit_header(struct program *p, const char *base, struct text *out)
 {
 	char *guard = arena_text(p->arena, "%s_H", c_name(p->arena, base));
-	const char *prefix = c_name(p->arena, p->g->name);
+	const char *prefix = program_prefix(p);
 	struct lister l = {.p = p, .out = out};
+	struct text head = {0};
 
 	for (char *c = guard; *c != '\0'; c++)
 		*c = (char)toupper((unsigned char)*c);
-	text_add(out, "/*\n * %s.h: the model %s, emitted by sbpc from %s.\n"
-		      " *\n * sbp_open takes %s_program; the functions that "
-		      "take names take these:\n",
+	text_add(&head, "%s.h: the model %s, emitted by sbpc from %s.\n\n"
+			"sbp_open takes %s_program; the functions that take "
+			"names take these:\n",
 		 base, p->g->name, path_base(p->g->path), prefix);
+	text_add(out, "/*\n");
+	text_paragraphs(out, " * ", head.at);
+	text_free(&head);
 	list_tensors(&l);
 	text_add(out, " */\n#ifndef SBP_%s\n#define SBP_%s\n\n"
 		      "#include <sbp.h>\n\n"

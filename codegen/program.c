@@ -210,6 +210,13 @@ static void emit_unit(struct emitter *e, struct emitted_files *out)
 	text_free(&after);
 }
 
+const char *program_prefix(const struct program *p)
+{
+	if (strcmp(p->g->name, "sbp") == 0)
+		return "sbp_model_sbp";
+	return c_name(p->arena, p->g->name);
+}
+
 void emit_main(const struct program *p, const char *base, int rank,
 	       struct text *out)
 {
@@ -217,14 +224,14 @@ void emit_main(const struct program *p, const char *base, int rank,
 		 "#include \"%s.h\"\n\n"
 		 "int main(int argc, char **argv)\n{\n"
 		 "\treturn sbp_main(&%s_program, %d, argc, argv);\n}\n",
-		 base, c_name(p->arena, p->g->name), rank);
+		 base, program_prefix(p), rank);
 }
 
 void emit_program(struct program *p, const char *base,
 		  struct emitted_files *out)
 {
 	const char **names = value_names(p);
-	const char *prefix = c_name(p->arena, p->g->name);
+	const char *prefix = program_prefix(p);
 
 	emit_header(p, base, add_file(p, out, ".h"));
 	for (int c = 0; c < p->nclasses; c++) {

@@ -14,7 +14,8 @@ struct tables {
 	struct text *out;
 	const char **placement;		/* by id: its C name */
 	struct name_set *names;
-	LIST(Name) dists;		/* macros that are defined */
+	struct bytemap dists;		/* macros that are defined */
+	int ndists;
 	LIST(const char *) patterns;	/* their text */
 	struct bytemap known;		/* patterns: index + 1 by text */
 };
@@ -66,10 +67,11 @@ static void add_placement(struct tables *t, const struct placement *p)
 
 /* ---- distributions ---- */
 
+/* "grid_B_S0", and "_by10" where the inner axis splits first. */
 static const char *dist_id(struct tables *t, Dist d)
 {
 	struct arena *a = t->e->arena;
-	const char *s = t->placement[d.on->id];
+	const char *s = t->placement[d.on->id] + strlen("on_");
 	bool nested = false;
 
 	for (int i = 0; i < d.on->naxes; i++) {
@@ -90,25 +92,18 @@ static const char *dist_id(struct tables *t, Dist d)
 	return s;
 }
 
-/* The name of a macro that is D's initializer. */
-static const char *dist_macro(struct tables *t, Dist d, struct text *out)
+static void add_dist(struct tables *t, Dist d, const char *name,
+		     struct text *out)
 {
-	Name name = name_of(dist_id(t, d));
-
-	for (int i = 0; i < t->dists.n; i++)
-		if (t->dists.at[i] == name)
-			return name;
-	PUSH(t->e->arena, t->dists, name);
 	text_add(out, "#define %s {&%s, {", name, t->placement[d.on->id]);
 	for (int i = 0; i < d.on->naxes; i++) {
 		Sbp term = d.t[i];
-		char reduce = "+xn"[term.red];
 
 		text_add(out, "%s{'%c', %d, ", i > 0 ? ", " : "",
 			 "_BSP"[term.kind],
 			 term.kind == SBP_S ? term.axis : 0);
 		if (term.kind == SBP_P)
-			text_add(out, "'%c'}", reduce);
+			text_add(out, "'%c'}", "+xn"[term.red]);
 		else
 			text_add(out, "0}");
 	}
@@ -116,6 +111,23 @@ static const char *dist_macro(struct tables *t, Dist d, struct text *out)
 	for (int i = 0; i < d.on->naxes; i++)
 		text_add(out, "%s%d", i > 0 ? ", " : "", d.order[i]);
 	text_add(out, "}}\n");
+}
+
+/* The name of a macro that is D's initializer; defined in OUT when new. */
+static const char *dist_macro(struct tables *t, Dist d, struct text *out)
+{
+	struct arena *a = t->e->arena;
+	const char *id = dist_id(t, d);
+	const char *key = arena_text(a, "%d %s", d.on->id, id);
+	void **slot = bytemap_at(a, &t->dists, key, strlen(key));
+	const char *name = *slot;
+
+	if (name != NULL)
+		return name;
+	name = name_unique(t->names, arena_text(a, "ON_%s", id));
+	*slot = (void *)name;
+	t->ndists++;
+	add_dist(t, d, name, out);
 	return name;
 }
 
@@ -442,7 +454,7 @@ static int add_tensors(struct tables *t)
 	struct rows rows = {0};
 	const struct value **v;
 	const char **dist;
-	int macros = t->dists.n;
+	int macros = t->ndists;
 
 	collect_rows(t, &rows);
 	if (rows.at.n == 0)
@@ -454,7 +466,7 @@ static int add_tensors(struct tables *t)
 		v[i] = rows.at.at[i].v;
 		dist[i] = dist_macro(t, v[i]->dist, t->out);
 	}
-	if (t->dists.n > macros)
+	if (t->ndists > macros)
 		text_add(t->out, "\n");
 	add_offsets(t, "tensors_at", v, rows.at.n, 4);
 	text_add(t->out,

@@ -362,6 +362,9 @@ void text_paragraphs(struct text *t, const char *prefix, const char *s)
 	while (*s != '\0') {
 		const char *end = s + strcspn(s, "\n");
 
+		if (s == end)
+			text_add(t, "%.*s\n", (int)strcspn(prefix + 1, " ") + 1,
+				 prefix);
 		while (s < end) {
 			const char *cut = fit_words(s, end, width);
 
