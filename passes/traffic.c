@@ -76,8 +76,10 @@ void flow_of(Dist from, Dist to, struct flow *f)
 	flow_parts(from, to, f);
 	if (f->same && one_kind(to)) {
 		memcpy(f->keep.order, from.order, sizeof f->keep.order);
-		for (int axis = 0; axis < MAX_RANK; axis++)
-			flow_place(from, to, axis, f);
+		for (int k = 0; k < from.on->naxes; k++)
+			if (from.t[k].kind == SBP_S &&
+			    to.t[k].kind == SBP_P)
+				flow_place(from, to, from.t[k].axis, f);
 	}
 	for (int k = 0; k < to.on->naxes; k++)
 		f->fresh[k] = to.t[k].kind == SBP_P && !f->stay[k] &&
