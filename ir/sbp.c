@@ -29,13 +29,13 @@ int dist_nth(Dist d, int k)
 
 int dist_chain(Dist d, int axis, int chain[MAX_MESH])
 {
+	bool plain = d.order[0] == d.order[1];	/* see dist_nth */
 	int k, n = 0, mesh_axis;
 
 	for (k = 0; k < MAX_MESH; k++) {
-		mesh_axis = dist_nth(d, k);
-		if (mesh_axis < d.on->naxes &&
-		    d.t[mesh_axis].kind == SBP_S &&
-		    d.t[mesh_axis].axis == axis)
+		mesh_axis = plain ? k : d.order[k];
+		if (d.t[mesh_axis].kind == SBP_S &&
+		    d.t[mesh_axis].axis == axis && mesh_axis < d.on->naxes)
 			chain[n++] = mesh_axis;
 	}
 	return n;
