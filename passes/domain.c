@@ -145,8 +145,8 @@ static bool place_node(struct domain *d, const struct node *n, int k)
 	if (!is_fold(n) && shape_eq(s, d->shape))
 		return true;
 	d->row[k] = true;
-	if (is_kept_row(d, s))
-		return d->reduced != 0;
+	if (is_kept_row(d, s)) /* a fold may reduce no axis */
+		return d->reduced != 0 || is_fold(n);
 	return d->reduced != 0 && is_bare_row(d, s, d->axis[k]);
 }
 
