@@ -55,8 +55,19 @@ static void key_attr(struct space *s, const struct attr *t)
 		key_add(s, t->text, strlen(t->text) + 1);
 }
 
+/* Which inputs may be partial, where that depends on a factor's sign. */
+static void key_sets(struct space *s, const char *sets, const struct node *n)
+{
+	if (sets[0] != '@')
+		return;
+	sets = rule_sets(sets, n);
+	key_add(s, sets, strlen(sets) + 1);
+}
+
 static void key_node(struct space *s, const struct node *n)
 {
+	key_sets(s, op_info(n->op)->sum, n);
+	key_sets(s, op_info(n->op)->max, n);
 	key_int(s, n->op);
 	key_add(s, &n->on, sizeof n->on);
 	key_int(s, n->nin);
