@@ -52,8 +52,8 @@ static bool same_order(Dist a, Dist b)
 		if (a.t[k].kind != SBP_S)
 			continue;
 		n = dist_chain(a, a.t[k].axis, ca);
-		dist_chain(b, a.t[k].axis, cb);
-		if (memcmp(ca, cb, sizeof *ca * (size_t)n))
+		if (dist_chain(b, a.t[k].axis, cb) != n ||
+		    memcmp(ca, cb, sizeof *ca * (size_t)n))
 			return false;
 	}
 	return true;
@@ -68,7 +68,7 @@ bool dist_eq(Dist a, Dist b)
 	if (!placement_eq(a.on, b.on))
 		return false;
 	for (k = 0; k < a.on->naxes; k++)
-		if (!sbp_eq(a.t[k], b.t[k]))
+		if (a.on->extent[k] > 1 && !sbp_eq(a.t[k], b.t[k]))
 			return false;
 	return same_order(a, b);
 }
