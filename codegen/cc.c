@@ -125,6 +125,7 @@ static void command(struct run *r, const char *cc, bool object,
 	word(r, "-o");
 	word(r, "%s", path);
 	if (object) {
+		word(r, "-fPIC");
 		word(r, "-r");
 		word(r, "-nostdlib");
 	}

@@ -16,6 +16,8 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
@@ -194,8 +196,10 @@ std::vector<std::string> arguments(const struct clang_job *job,
 	std::vector<std::string> args = {
 		"-triple", llvm::sys::getProcessTriple(), "-emit-obj",
 		"-O" + std::to_string(job->opt), "-std=c11",
-		"-ffp-contract=off", "-mrelocation-model", "static",
-		"-mframe-pointer=none", "-mprefer-vector-width=512",
+		"-ffp-contract=off", "-mrelocation-model",
+		job->pic ? "pic" : "static", "-pic-level",
+		job->pic ? "2" : "0", "-mframe-pointer=none",
+		"-mprefer-vector-width=512",
 		"-ffunction-sections", "-fdata-sections", "-nostdsysteminc",
 		"-nobuiltininc", "-internal-isystem", std_dir, "-I",
 		job->include_dir, "-main-file-name", name, "-x", "c",
@@ -341,10 +345,29 @@ bool link(const struct clang_job *job, const std::vector<Unit> &units,
 	return done;
 }
 
+/* Whether Clang knows the processor. */
+bool known_arch(const char *arch)
+{
+	std::string triple = llvm::sys::getProcessTriple(), error;
+	const auto *target =
+		llvm::TargetRegistry::lookupTarget(triple, error);
+
+	if (!strcmp(arch, "native") || !target)
+		return true;
+	std::unique_ptr<llvm::MCSubtargetInfo> info(
+		target->createMCSubtargetInfo(triple, "", ""));
+	return !info || info->isCPUStringValid(arch);
+}
+
 int run(const struct clang_job *job, std::string &messages)
 {
 	size_t n = 0;
 
+	if (!known_arch(job->arch)) {
+		messages = std::string("--arch: processor '") + job->arch +
+			   "' is not known to Clang";
+		return 1;
+	}
 	for (int i = 0; i < job->nsources; i++)
 		n += !is_header(job->sources[i].name);
 	std::vector<Unit> units(n);

@@ -19,6 +19,7 @@ struct clang_job {
 	const char *include_dir;
 	const char *arch;	/* "native", or clang's name of a cpu */
 	int opt;		/* 0..3 */
+	int pic;		/* position-independent */
 	const char *path;	/* what is written */
 	/* After the linker's name and "-o PATH"; "%objects" stands for what
 	 * was compiled. */
@@ -27,7 +28,7 @@ struct clang_job {
 };
 
 /* Compiles the sources, then links. 0, or an error's text in *error
- * (malloc'ed): 1 the linker's, 2 the compiler's. */
+ * (malloc'ed): 1 the linker's or about ARCH, 2 the compiler's. */
 typedef int clang_run_fn(const struct clang_job *job, char **error);
 #define CLANG_RUN "sbpc_clang_run"
 

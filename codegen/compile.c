@@ -151,13 +151,14 @@ static clang_run_fn *load(char **error)
 }
 
 static bool run_module(const struct compile_job *job, const struct link *l,
-		       const char *path, char **error)
+		       bool pic, const char *path, char **error)
 {
 	struct clang_source *s = calloc((size_t)job->n + 1, sizeof *s);
 	struct clang_job c = {
 		.sources = s, .nsources = job->n,
 		.include_dir = job->include_dir, .arch = job->arch,
-		.opt = job->opt, .path = path, .link = l->at, .nlink = l->n,
+		.opt = job->opt, .pic = pic, .path = path, .link = l->at,
+		.nlink = l->n,
 	};
 	clang_run_fn *run = load(error);
 	int status;
@@ -189,7 +190,7 @@ bool compile_executable(const struct compile_job *job, const char *path,
 			bug("out of memory");
 		return false;
 	}
-	return run_module(job, &l, path, error);
+	return run_module(job, &l, false, path, error);
 }
 
 bool compile_object(const struct compile_job *job, const char *path,
@@ -197,5 +198,5 @@ bool compile_object(const struct compile_job *job, const char *path,
 {
 	struct link l = {.at = {"-r", "%objects"}, .n = 2};
 
-	return run_module(job, &l, path, error);
+	return run_module(job, &l, true, path, error);
 }

@@ -216,20 +216,9 @@ static void fill_job(struct build *b, const char *base, int rank,
 	job->opt = opt ? *opt - '0' : 2;
 }
 
-static enum exit_code finish(struct build *b, bool good, char *error)
+static bool compile_by(const char *cc, const struct compile_job *job,
+		       bool object, const char *path, char **error)
 {
-	if (good)
-		return DONE;
-	usage_error(b->o->tool, "%s", error ? error : "cannot compile");
-	free(error);
-	return USAGE;
-}
-
-static bool compile(struct build *b, const struct compile_job *job,
-		    bool object, const char *path, char **error)
-{
-	const char *cc = option_value(b->o, OPT_cc);
-
 	if (cc)
 		return compile_with_cc(cc, job, object, path, error);
 	if (object)
@@ -237,25 +226,35 @@ static bool compile(struct build *b, const struct compile_job *job,
 	return compile_executable(job, path, error);
 }
 
+static enum exit_code compile(struct build *b, const struct compile_job *job,
+			      bool object, const char *path)
+{
+	char *error = NULL;
+
+	if (compile_by(option_value(b->o, OPT_cc), job, object, path, &error))
+		return DONE;
+	usage_error(b->o->tool, "%s", error);
+	free(error);
+	return USAGE;
+}
+
 enum exit_code build_executable(struct build *b, const char *base, int rank,
 				const char *path)
 {
 	struct compile_job job = {0};
 	const char *runtime = prefix_path("lib/sbpc/libsbp.a");
-	char *error = NULL;
 
 	fill_job(b, base, rank, true, &job);
 	job.libraries = &runtime;
 	job.nlibraries = 1;
-	return finish(b, compile(b, &job, false, path, &error), error);
+	return compile(b, &job, false, path);
 }
 
 enum exit_code build_object(struct build *b, const char *base,
 			    const char *path)
 {
 	struct compile_job job = {0};
-	char *error = NULL;
 
 	fill_job(b, base, -1, false, &job);
-	return finish(b, compile(b, &job, true, path, &error), error);
+	return compile(b, &job, true, path);
 }
