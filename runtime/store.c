@@ -104,6 +104,9 @@ struct host {
 	struct pollfd *polled;
 	struct store_record *all;	/* by rank */
 	bool *here;
+	/* Why the job is over, for those who come late; how many know. */
+	const sbp_message *over;
+	int told;
 };
 
 static bool send_all(int fd, const void *from, size_t n)
@@ -139,13 +142,12 @@ static void guest_leave(struct host *h, int i)
 	h->guest[i] = h->guest[--h->n];
 }
 
-/* The job is over: everybody hears why. */
-static void refuse_all(struct host *h, const sbp_message *e)
+static void refuse(struct host *h, int i)
 {
-	for (int i = 0; i < h->n; i++)
-		if (h->guest[i]->rank >= 0)
-			send_reply(h->guest[i]->fd, REFUSED, e->text,
-				   strlen(e->text));
+	send_reply(h->guest[i]->fd, REFUSED, h->over->text,
+		   strlen(h->over->text));
+	h->told++;
+	guest_leave(h, i);
 }
 
 static bool same_job(const struct host *h, const struct hello *o)
@@ -188,6 +190,10 @@ static sbp_status guest_join(struct host *h, int i, sbp_message *e)
 
 	if (!is_hello(&g->hello) || !same_job(h, &g->hello)) {
 		guest_leave(h, i);
+		return SBP_OK;
+	}
+	if (h->over) {
+		refuse(h, i);
 		return SBP_OK;
 	}
 	g->rank = g->hello.rank;
@@ -312,6 +318,22 @@ static void host_close(struct host *h)
 	free(h->here);
 }
 
+/* The job is over: everybody hears why, also those who come within a second. */
+static void host_refuse(struct host *h, const sbp_message *why, double end)
+{
+	double now = comm_seconds();
+	sbp_message e;
+
+	h->over = why;
+	for (int i = h->n - 1; i >= 0; i--)
+		if (h->guest[i]->rank >= 0)
+			refuse(h, i);
+	end = end < now + 1 ? end : now + 1;
+	while (h->told < h->env->world - 1 &&
+	       host_poll(h, end, &e) == SBP_OK)
+		;
+}
+
 static sbp_status host_run(struct host *h, sbp_message *e)
 {
 	double end = comm_seconds() + h->env->timeout;
@@ -320,7 +342,7 @@ static sbp_status host_run(struct host *h, sbp_message *e)
 	while (status == SBP_OK && h->joined < h->env->world)
 		status = host_poll(h, end, e);
 	if (status != SBP_OK) {
-		refuse_all(h, e);
+		host_refuse(h, e, end);
 		return status;
 	}
 	for (int i = 0; i < h->n; i++)

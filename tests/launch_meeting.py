@@ -180,9 +180,11 @@ def test_port_taken(d):
 
 def test_builds_differ(d):
     job = Job(d)
-    for rank in range(WORLD - 1):
-        job.start(rank)
+    job.start(0)
     job.start(3, program="other")
+    time.sleep(0.3)
+    for rank in (1, 2):
+        job.start(rank)
     for rank in range(WORLD):
         code, _, err = job.finish(rank)
         expect(code == 2 and len(set(re.findall("[0-9a-f]{16}", err))) == 2,
