@@ -12,11 +12,11 @@
 #include "codegen/codegen.h"
 
 enum {
-	MOST_PERIOD = 256,	/* calls in a turn */
-	TRIES = 12,		/* distances tried at one place */
-	LEAST_CALLS = 64,	/* shorter steps stay as they are */
+	MOST_PERIOD = 256, /* calls in a turn */
+	TRIES = 12,        /* distances tried at one place */
+	LEAST_CALLS = 64,  /* shorter steps stay as they are */
 	LEAST_TURNS = 4,
-	LEAST_SAVED = 24,	/* calls that a loop must save */
+	LEAST_SAVED = 24, /* calls that a loop must save */
 };
 
 static const uint64_t BASE = UINT64_C(0x9e3779b97f4a7c15) | 1;
@@ -26,7 +26,7 @@ static const uint64_t BASE = UINT64_C(0x9e3779b97f4a7c15) | 1;
 struct finder {
 	int n;
 	uint64_t *kind, *sum, *power;
-	int *again;	/* the next call of the same kind, or n */
+	int *again; /* the next call of the same kind, or n */
 };
 
 static uint64_t call_kind(const struct call *c)

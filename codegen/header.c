@@ -8,7 +8,7 @@
 
 #include "codegen/codegen.h"
 
-enum { MOST_LISTED = 200 };	/* lines of a list; the rest is counted */
+enum { MOST_LISTED = 200 }; /* lines of a list; the rest is counted */
 
 struct lister {
 	const struct program *p;
@@ -66,19 +66,21 @@ void emit_header(struct program *p, const char *base, struct text *out)
 
 	for (char *c = guard; *c != '\0'; c++)
 		*c = (char)toupper((unsigned char)*c);
-	text_add(&head, "%s.h: the model %s, emitted by sbpc from %s.\n\n"
-			"sbp_open takes %s_program; the functions that take "
-			"names take these:\n",
+	text_add(&head,
+		 "%s.h: the model %s, emitted by sbpc from %s.\n\n"
+		 "sbp_open takes %s_program; the functions that take "
+		 "names take these:\n",
 		 base, p->g->name, path_base(p->g->path), prefix);
 	text_add(out, "/*\n");
 	text_paragraphs(out, " * ", head.at);
 	text_free(&head);
 	list_tensors(&l);
-	text_add(out, " */\n#ifndef SBP_%s\n#define SBP_%s\n\n"
-		      "#include <sbp.h>\n\n"
-		      "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-		      "extern const sbp_program %s_program;\t/* %d rank%s */\n\n"
-		      "#ifdef __cplusplus\n}\n#endif\n#endif\n",
+	text_add(out,
+		 " */\n#ifndef SBP_%s\n#define SBP_%s\n\n"
+		 "#include <sbp.h>\n\n"
+		 "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+		 "extern const sbp_program %s_program;\t/* %d rank%s */\n\n"
+		 "#ifdef __cplusplus\n}\n#endif\n#endif\n",
 		 guard, guard, prefix, p->g->world,
 		 p->g->world == 1 ? "" : "s");
 }

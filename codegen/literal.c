@@ -16,9 +16,9 @@ static const char *element_type(enum dtype t)
 {
 	static const char *const names[] = {
 		[DT_BOOL] = "unsigned char", [DT_U8] = "uint8_t",
-		[DT_I8] = "int8_t",	     [DT_I32] = "int32_t",
-		[DT_I64] = "int64_t",	     [DT_F16] = "uint16_t",
-		[DT_BF16] = "uint16_t",	     [DT_F32] = "float",
+		[DT_I8] = "int8_t",          [DT_I32] = "int32_t",
+		[DT_I64] = "int64_t",        [DT_F16] = "uint16_t",
+		[DT_BF16] = "uint16_t",      [DT_F32] = "float",
 		[DT_F64] = "double",
 	};
 

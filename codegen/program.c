@@ -57,8 +57,9 @@ static void add_head(struct text *t, const struct program *p, int class)
 	text_add(&s, "%s: emitted by sbpc from %s. ", p->g->name,
 		 path_base(p->g->path));
 	add_class(&s, p, class);
-	text_add(&s, "\nA step receives %lld bytes on the busiest rank; the "
-		     "arena takes %lld.",
+	text_add(&s,
+		 "\nA step receives %lld bytes on the busiest rank; the "
+		 "arena takes %lld.",
 		 (long long)p->recv_busiest, (long long)p->arena_bytes[class]);
 	text_add(t, "/*\n");
 	text_paragraphs(t, " * ", s.at);
@@ -75,8 +76,8 @@ static void add_offset(struct emitter *e, const struct value *v, bool wide,
 	const struct program *p = e->p;
 	const struct value *same = p->local[v->id].same_as;
 	struct text line = {0};
-	const char *form = wide ? "#define AT_%s INT64_C(%lld)"
-				: "\tAT_%s = %lld,";
+	const char *form =
+		wide ? "#define AT_%s INT64_C(%lld)" : "\tAT_%s = %lld,";
 
 	text_add(&line, form, e->name[v->id],
 		 (long long)p->local[v->id].at[e->class]);
@@ -94,7 +95,7 @@ static void add_offset(struct emitter *e, const struct value *v, bool wide,
 
 struct offsets {
 	struct emitter *e;
-	struct bytemap owner;	/* the last value at an offset */
+	struct bytemap owner; /* the last value at an offset */
 	bool wide;
 	struct text text;
 };
@@ -179,8 +180,9 @@ static void add_tables(struct emitter *e, struct emitted_files *out,
 		return;
 	if (e->target->tables_apart) {
 		own = add_file(e->p, out, "_tables.c");
-		text_add(own, "/*\n * %s: what the runtime reads.\n */\n"
-			      "#include \"%s.h\"\n\n",
+		text_add(own,
+			 "/*\n * %s: what the runtime reads.\n */\n"
+			 "#include \"%s.h\"\n\n",
 			 e->p->g->name, e->base);
 	}
 	emit_tables(e, own);

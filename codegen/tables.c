@@ -2,23 +2,9 @@
  * tables.c: what the runtime reads of a program: placements, pieces, moves,
  * tensors, data sources.
  */
-#include <limits.h>
 #include <string.h>
 
-#include "codegen/codegen.h"
-
-enum { MOST_NAMES = 64 };	/* offsets by name, of more by number */
-
-struct tables {
-	struct emitter *e;
-	struct text *out;
-	const char **placement;		/* by id: its C name */
-	struct name_set *names;
-	struct bytemap dists;		/* macros that are defined */
-	int ndists;
-	LIST(const char *) patterns;	/* their text */
-	struct bytemap known;		/* patterns: index + 1 by text */
-};
+#include "codegen/emit.h"
 
 /* ---- placements ---- */
 
@@ -46,9 +32,9 @@ static void add_ranks(struct tables *t, const struct placement *p,
 static void add_placement(struct tables *t, const struct placement *p)
 {
 	const char *given = p->name ? p->name : "placement";
-	const char *name = name_unique(
-		t->names,
-		arena_text(t->e->arena, "on_%s", c_name(t->e->arena, given)));
+	const char *name =
+		name_unique(t->names, arena_text(t->e->arena, "on_%s",
+						 c_name(t->e->arena, given)));
 	bool run = consecutive(p);
 
 	t->placement[p->id] = name;
@@ -87,8 +73,7 @@ static const char *dist_id(struct tables *t, Dist d)
 		nested = nested || d.order[i] != i;
 	}
 	for (int i = 0; nested && i < d.on->naxes; i++)
-		s = arena_text(a, "%s%s%d", s, i == 0 ? "_by" : "",
-			       d.order[i]);
+		s = arena_text(a, "%s%s%d", s, i == 0 ? "_by" : "", d.order[i]);
 	return s;
 }
 
@@ -100,8 +85,7 @@ static void add_dist(struct tables *t, Dist d, const char *name,
 		Sbp term = d.t[i];
 
 		text_add(out, "%s{'%c', %d, ", i > 0 ? ", " : "",
-			 "_BSP"[term.kind],
-			 term.kind == SBP_S ? term.axis : 0);
+			 "_BSP"[term.kind], term.kind == SBP_S ? term.axis : 0);
 		if (term.kind == SBP_P)
 			text_add(out, "'%c'}", "+xn"[term.red]);
 		else
@@ -113,8 +97,7 @@ static void add_dist(struct tables *t, Dist d, const char *name,
 	text_add(out, "}}\n");
 }
 
-/* The name of a macro that is D's initializer; defined in OUT when new. */
-static const char *dist_macro(struct tables *t, Dist d, struct text *out)
+const char *dist_macro(struct tables *t, Dist d, struct text *out)
 {
 	struct arena *a = t->e->arena;
 	const char *id = dist_id(t, d);
@@ -147,8 +130,7 @@ static void add_extents(struct tables *t)
 		text_add(t->out, "\t{%lld, &%s, %d, {", (long long)x->n,
 			 t->placement[x->on->id], x->naxes);
 		for (int k = 0; k < x->naxes; k++)
-			text_add(t->out, "%s%d", k > 0 ? ", " : "",
-				 x->axes[k]);
+			text_add(t->out, "%s%d", k > 0 ? ", " : "", x->axes[k]);
 		text_add(t->out, "}},\n");
 	}
 	text_add(t->out, "};\n\n");
@@ -173,9 +155,8 @@ static void add_offset(struct tables *t, const struct value *v, bool named,
 		text_add(out, "%s%lld", c > 0 ? ", " : "", (long long)at[c]);
 }
 
-/* The offsets of N values, few of them in rows of EACH. */
-static void add_offsets(struct tables *t, const char *name,
-			const struct value **v, int n, int each)
+void add_offsets(struct tables *t, const char *name, const struct value **v,
+		 int n, int each)
 {
 	struct program *p = t->e->p;
 	struct text row = {0};
@@ -199,7 +180,7 @@ static void add_offsets(struct tables *t, const char *name,
 
 /* ---- moves ---- */
 
-static const char *dtype_constant(struct arena *a, enum dtype type)
+const char *dtype_constant(struct arena *a, enum dtype type)
 {
 	char *s = arena_text(a, "SBP_%s", dtype_name(type));
 
@@ -209,7 +190,7 @@ static const char *dtype_constant(struct arena *a, enum dtype type)
 	return s;
 }
 
-static void add_shape(struct text *t, Shape s)
+void add_shape(struct text *t, Shape s)
 {
 	text_add(t, "%d, {", s.rank);
 	for (int i = 0; i < s.rank; i++)
@@ -278,8 +259,8 @@ static void add_moves(struct tables *t)
 	struct emitter *e = t->e;
 	const struct graph *g = e->p->g;
 	int n = move_count(e->p), id = 0;
-	const struct value **ends = NEW_N(e->arena, const struct value *,
-					  2 * n + 1);
+	const struct value **ends =
+		NEW_N(e->arena, const struct value *, 2 * n + 1);
 	int *pattern = NEW_N(e->arena, int, n + 1);
 
 	if (n == 0)
@@ -296,7 +277,8 @@ static void add_moves(struct tables *t)
 	add_patterns(t);
 	add_offsets(t, "moves_at", ends, 2 * n, 2);
 	if (e->target->tables_apart)
-		text_add(t->out, "extern const sbp_move %s[%d];\n", e->moves, n);
+		text_add(t->out, "extern const sbp_move %s[%d];\n", e->moves,
+			 n);
 	text_add(t->out, "%sconst sbp_move %s[] = {\n",
 		 strcmp(e->moves, "moves") == 0 ? "static " : "", e->moves);
 	id = 0;
@@ -306,178 +288,6 @@ static void add_moves(struct tables *t)
 			id++;
 		}
 	text_add(t->out, "};\n\n");
-}
-
-/* ---- tensors ---- */
-
-/* A row of the table of tensors. */
-struct row {
-	const char *name, *role;
-	const struct value *v;
-	const struct node *n;	/* of init and source, or NULL */
-	Span span;
-};
-struct rows {
-	LIST(struct row) at;
-};
-
-static const char *leaf_role(const struct node *n)
-{
-	switch (n->op) {
-	case OP_input:
-		return "SBP_INPUT";
-	case OP_param:
-		return "SBP_PARAM";
-	case OP_state:
-		return "SBP_STATE";
-	case OP_constant:
-		return "SBP_CONST";
-	default:
-		return NULL;
-	}
-}
-
-static void collect_rows(struct tables *t, struct rows *rows)
-{
-	const struct graph *g = t->e->p->g;
-	struct arena *a = t->e->arena;
-	bool *listed = NEW_N(a, bool, g->values.n + 1);
-
-	for (int i = 0; i < g->nodes.n; i++) {
-		const struct node *n = g->nodes.at[i];
-		const struct value *v = n->nout > 0 ? n->out[0] : NULL;
-
-		if (leaf_role(n) == NULL)
-			continue;
-		listed[v->id] = true;
-		PUSH(a, rows->at, (struct row){
-			v->name ? v->name : t->e->name[v->id], leaf_role(n),
-			v, n, v->span});
-	}
-	for (int i = 0; i < g->outputs.n; i++) {
-		const struct output *o = &g->outputs.at[i];
-
-		if (o->v->name == o->name)
-			listed[o->v->id] = true;
-		PUSH(a, rows->at, (struct row){o->name, "SBP_OUTPUT", o->v,
-					       NULL, o->span});
-	}
-	for (int i = 0; i < g->values.n; i++) {
-		const struct value *v = g->values.at[i];
-
-		if (v->keep && v->name != NULL && !listed[i] &&
-		    t->e->p->local[i].at != NULL)
-			PUSH(a, rows->at, (struct row){v->name, "SBP_KEPT", v,
-						       NULL, v->span});
-	}
-}
-
-static const char *init_constant(enum init_kind kind)
-{
-	static const char *const names[] = {
-		[INIT_NONE] = "SBP_INIT_NONE",
-		[INIT_CONSTANT] = "SBP_INIT_CONSTANT",
-		[INIT_UNIFORM] = "SBP_INIT_UNIFORM",
-		[INIT_NORMAL] = "SBP_INIT_NORMAL",
-		[INIT_TRUNC_NORMAL] = "SBP_INIT_TRUNC_NORMAL",
-		[INIT_DATA] = "SBP_INIT_DATA",
-	};
-
-	return names[kind];
-}
-
-static void add_init(struct tables *t, const struct row *r, struct text *out)
-{
-	const struct init *init = r->n ? r->n->init : NULL;
-	const char *data = t->e->name[r->v->id];
-
-	if (init == NULL || init->kind == INIT_NONE) {
-		text_add(out, "NO_INIT");
-		return;
-	}
-	text_add(out, "{%s, ", init_constant(init->kind));
-	text_double(out, init->a);
-	text_add(out, ", ");
-	text_double(out, init->b);
-	text_add(out, ", ");
-	text_double(out, init->c);
-	text_add(out, ", ");
-	text_double(out, init->d);
-	if (init->kind != INIT_DATA)
-		text_add(out, ", NULL, NULL}");
-	else if (init->local != NULL)
-		text_add(out, ", NULL, data_%s}", data);
-	else
-		text_add(out, ", data_%s, NULL}", data);
-}
-
-static void add_row(struct tables *t, const struct row *r, int i,
-		    const char *dist)
-{
-	Type type = r->v->type;
-	const struct node *n = r->n;
-	struct text row = {0};
-
-	text_add(&row, "{");
-	text_string(&row, r->name);
-	text_add(&row, ", %s, %s, ", r->role,
-		 dtype_constant(t->e->arena, type.dtype));
-	add_shape(&row, type.shape);
-	text_add(&row, ", %s, tensors_at + %d, ", dist, i * t->e->p->nclasses);
-	add_init(t, r, &row);
-	text_add(&row, ", %d, ", n && n->source ? n->source->id : -1);
-	if (n != NULL && n->source != NULL && n->field != NULL)
-		text_string(&row, n->field);
-	else
-		text_add(&row, "NULL");
-	text_add(&row, ", %d},", place_of(r->span).line);
-	text_statement(t->out, 1, row.at);
-	text_free(&row);
-}
-
-static void add_row_data(struct tables *t, const struct rows *rows)
-{
-	for (int i = 0; i < rows->at.n; i++) {
-		const struct row *r = &rows->at.at[i];
-		const struct init *init = r->n ? r->n->init : NULL;
-
-		if (init != NULL && init->kind == INIT_DATA)
-			emit_data(t->e, r->v, init,
-				  arena_text(t->e->arena, "data_%s",
-					     t->e->name[r->v->id]),
-				  t->out);
-	}
-}
-
-static int add_tensors(struct tables *t)
-{
-	struct rows rows = {0};
-	const struct value **v;
-	const char **dist;
-	int macros = t->ndists;
-
-	collect_rows(t, &rows);
-	if (rows.at.n == 0)
-		return 0;
-	v = NEW_N(t->e->arena, const struct value *, rows.at.n);
-	dist = NEW_N(t->e->arena, const char *, rows.at.n);
-	add_row_data(t, &rows);
-	for (int i = 0; i < rows.at.n; i++) {
-		v[i] = rows.at.at[i].v;
-		dist[i] = dist_macro(t, v[i]->dist, t->out);
-	}
-	if (t->ndists > macros)
-		text_add(t->out, "\n");
-	add_offsets(t, "tensors_at", v, rows.at.n, 4);
-	text_add(t->out,
-		 "#define NO_INIT {SBP_INIT_NONE, 0, 0, 0, 0, NULL, NULL}\n\n"
-		 "/* Name, role, dtype, shape, distribution, offset, initial "
-		 "value, source. */\n"
-		 "static const sbp_tensor tensors[] = {\n");
-	for (int i = 0; i < rows.at.n; i++)
-		add_row(t, &rows.at.at[i], i, dist[i]);
-	text_add(t->out, "};\n\n");
-	return rows.at.n;
 }
 
 /* ---- sources ---- */
@@ -559,15 +369,19 @@ static void add_program(struct tables *t, int ntensors)
 	const struct program *p = t->e->p;
 	const struct graph *g = p->g;
 
-	text_add(t->out, "const sbp_program %s_program = {\n"
-			 "\t.abi = SBP_ABI,\n\t.name = ", t->e->prefix);
+	text_add(t->out,
+		 "const sbp_program %s_program = {\n"
+		 "\t.abi = SBP_ABI,\n\t.name = ",
+		 t->e->prefix);
 	text_string(t->out, g->name);
 	text_add(t->out, ",\n\t.file = ");
 	text_string(t->out, path_base(g->path));
 	text_add(t->out, ",\n\t.plan_hash = UINT64_C(0x%016llx),\n",
 		 (unsigned long long)p->plan_hash);
-	text_add(t->out, "\t.world = %d,\n\t.isa = SBP_ISA,\n"
-			 "\t.nclasses = %d,\n", g->world, p->nclasses);
+	text_add(t->out,
+		 "\t.world = %d,\n\t.isa = SBP_ISA,\n"
+		 "\t.nclasses = %d,\n",
+		 g->world, p->nclasses);
 	if (p->nclasses > 1)
 		text_add(t->out, "\t.class_of = class_of,\n");
 	text_add(t->out, "\t.arena_bytes = arena_bytes,\n\t.step = steps,\n");

@@ -41,8 +41,8 @@ const char *c_entry(struct emitter *e, const char *name, bool external,
 }
 
 static const struct target targets[] = {
-#define TARGET(name, ...)                                                     \
-	{#name,	      __VA_ARGS__, name##_kernel,                             \
+#define TARGET(name, ...)                         \
+	{#name,       __VA_ARGS__, name##_kernel, \
 	 name##_move, name##_call, name##_entry},
 #include "codegen/target.def"
 #undef TARGET

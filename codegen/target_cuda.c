@@ -18,8 +18,8 @@ static struct arg text_arg(const char *s)
 
 static struct arg value_arg(const struct value *v)
 {
-	return (struct arg){.kind = ARG_VALUE, .v = v,
-			    .ctype = dtype_c(v->type.dtype)};
+	return (struct arg){
+		.kind = ARG_VALUE, .v = v, .ctype = dtype_c(v->type.dtype)};
 }
 
 /* The local extent of an axis, as code of the host. */
@@ -73,9 +73,9 @@ struct map {
 	struct domain d;
 	struct params p;
 	struct text text;
-	const char **name;		/* of nodes of the body */
-	const char *extent[MAX_RANK];	/* of the domain */
-	unsigned indexed;		/* axes whose index is needed */
+	const char **name;            /* of nodes of the body */
+	const char *extent[MAX_RANK]; /* of the domain */
+	unsigned indexed;             /* axes whose index is needed */
 };
 
 static int maker_of(const struct map *k, const struct value *v)
@@ -115,8 +115,7 @@ static void find_extents(struct map *k)
 			int at = k->d.axis[i][j];
 
 			if (v->type.shape.d[j] == k->d.shape.d[at])
-				k->extent[at] =
-					param_axis(k->e, &k->p, v, j);
+				k->extent[at] = param_axis(k->e, &k->p, v, j);
 		}
 	}
 }
@@ -277,8 +276,8 @@ static bool map_call(struct emitter *e, const struct node *n,
 /* ---- products ---- */
 
 struct product {
-	const struct value *a, *b;	/* as they lie in memory */
-	bool ta, tb;			/* transposed there */
+	const struct value *a, *b; /* as they lie in memory */
+	bool ta, tb;               /* transposed there */
 };
 
 static const struct value *untransposed(const struct node *n,
@@ -369,8 +368,8 @@ static bool gemm_call(struct emitter *e, const struct node *n,
 		return refuse(product, " with broadcast batches");
 	rows = axes_text(e, y, batched ? ry - 2 : 0, ry - 1);
 	k = axis_text(e, p.b, p.tb ? rb - 1 : rb - 2);
-	c->function = name_of(batched ? "cublasSgemmStridedBatched"
-				      : "cublasSgemm");
+	c->function =
+		name_of(batched ? "cublasSgemmStridedBatched" : "cublasSgemm");
 	call_arg(e, c, text_arg("m->blas"));
 	call_arg(e, c, text_arg(p.tb ? "CUBLAS_OP_T" : "CUBLAS_OP_N"));
 	call_arg(e, c, text_arg(p.ta ? "CUBLAS_OP_T" : "CUBLAS_OP_N"));
@@ -498,15 +497,14 @@ static void collective_args(struct emitter *e, const struct value *from,
 	call_arg(e, c, (struct arg){.kind = ARG_MOVE, .i = id});
 	call_arg(e, c, value_arg(from));
 	call_arg(e, c, value_arg(to));
-	call_arg(e, c, text_arg(axes_text(e, counted, 0,
-					  counted->type.shape.rank)));
+	call_arg(e, c,
+		 text_arg(axes_text(e, counted, 0, counted->type.shape.rank)));
 	call_arg(e, c, text_arg(nccl_type(from->type.dtype)));
 	if (strcmp(c->function, "ncclAllGather") != 0)
 		call_arg(e, c, text_arg(reduction_of(from->dist)));
 }
 
-void cuda_move(struct emitter *e, const struct node *n, int id,
-	       struct call *c)
+void cuda_move(struct emitter *e, const struct node *n, int id, struct call *c)
 {
 	const struct value *from = n->in[0], *to = n->out[0];
 	const char *collective = collective_of(e, from, to);
@@ -535,8 +533,10 @@ void cuda_call(struct emitter *e, const struct call *c, const char *args,
 	else if (strncmp(f, "nccl", 4) == 0)
 		text_add(out, "SBP_COLLECTIVE(%s, %s);", f, args);
 	else if (strncmp(f, "cuda", 4) == 0)
-		text_add(out, "SBP_CUDA(%s(%s, cudaMemcpyDeviceToDevice, "
-			      "m->stream));", f, args);
+		text_add(out,
+			 "SBP_CUDA(%s(%s, cudaMemcpyDeviceToDevice, "
+			 "m->stream));",
+			 f, args);
 	else if (c->status)
 		text_add(out, "SBP_TRY(%s(%s));", f, args);
 	else

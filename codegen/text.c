@@ -31,8 +31,8 @@ struct name_set {
 	struct taken {
 		Name name;
 		int copies;
-	} *at;
-	int n, room;	/* room: a power of 2 */
+	} * at;
+	int n, room; /* room: a power of 2 */
 };
 
 struct name_set *name_set_new(struct arena *a)
@@ -78,8 +78,8 @@ const char *name_unique(struct name_set *s, const char *name)
 	struct taken *slot = name_slot(s, base);
 
 	while (name_slot(s, fresh)->name != NULL)
-		fresh = name_of(arena_text(s->arena, "%s_%d", base,
-					   ++slot->copies));
+		fresh = name_of(
+			arena_text(s->arena, "%s_%d", base, ++slot->copies));
 	name_add(s, fresh);
 	return fresh;
 }

@@ -42,7 +42,7 @@ static void fill_classes(struct program *p)
 	p->class_rank = NEW_N(p->arena, int, p->nclasses);
 	for (int r = g->world - 1; r >= 0; r--)
 		p->class_rank[p->class_of[r]] = r;
-	p->class_on = NEW_N(p->arena, bool, p->nclasses * np);
+	p->class_on = NEW_N(p->arena, bool, p->nclasses *np);
 	for (int i = 0; i < np; i++) {
 		const struct placement *pl = g->placements.at[i];
 
@@ -76,7 +76,7 @@ enum { BUCKETS = 1024 };
 
 struct localizer {
 	struct program *p;
-	int *bucket, *next;	/* of extents, by hash; 0 ends a chain */
+	int *bucket, *next; /* of extents, by hash; 0 ends a chain */
 	int room;
 };
 

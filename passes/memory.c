@@ -117,10 +117,10 @@ enum { NEVER = -1, ALWAYS = INT32_MAX };
 
 struct memory {
 	struct program *p;
-	const struct value **root;	/* by value id: whose bytes it uses */
-	int *last;	/* by root: position of its last reader; ALWAYS */
-	bool *updated;	/* by value id: a state that the step overwrites */
-	bool *ends;	/* by value id: read when the step is done */
+	const struct value **root; /* by value id: whose bytes it uses */
+	int *last;     /* by root: position of its last reader; ALWAYS */
+	bool *updated; /* by value id: a state that the step overwrites */
+	bool *ends;    /* by value id: read when the step is done */
 };
 
 static bool persists(const struct node *n)
@@ -278,10 +278,10 @@ static void count_calls(struct program *p)
 		enum kernel_kind kind = op_info(n->op)->kernel;
 
 		if (n->op == OP_move)
-			p->collectives += move_traffic(n->in[0]->type,
-						       n->in[0]->dist,
-						       n->out[0]->dist)
-						  .total > 0;
+			p->collectives +=
+				move_traffic(n->in[0]->type, n->in[0]->dist,
+					     n->out[0]->dist)
+					.total > 0;
 		else if (kind != K_NONE && kind != K_VIEW)
 			p->kernels++;
 	}

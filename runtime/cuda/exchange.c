@@ -17,10 +17,10 @@ struct shipment {
 	sbp_cuda *m;
 	const struct exchange *x;
 	const sbp_move *move;
-	int width;			/* of an element */
-	struct cargo *out, *in;		/* in: by cell and part */
+	int width;              /* of an element */
+	struct cargo *out, *in; /* in: by cell and part */
 	int nout, nin;
-	int64_t bytes;			/* staging so far */
+	int64_t bytes; /* staging so far */
 };
 
 static int64_t cell_bytes(const struct shipment *s, const struct cell *c)
@@ -103,8 +103,7 @@ static struct cargo *cargo_add(struct shipment *s, struct cargo **list, int *n,
 static sbp_status load_reader(struct shipment *s, const struct exchange *x,
 			      int reader, int *next, bool pack)
 {
-	unsigned char *from =
-		s->m->arena + s->move->from_at[s->m->class_];
+	unsigned char *from = s->m->arena + s->move->from_at[s->m->class_];
 
 	for (int i = 0; i < x->ncells; i++) {
 		const struct cell *c = &x->cell[i];
@@ -117,12 +116,12 @@ static sbp_status load_reader(struct shipment *s, const struct exchange *x,
 				return sbp_fail(s->m->host, s->move->line,
 						"move", "out of memory");
 			if (pack)
-				SBP_TRY(copy_cell(
-					s, c, from + c->from * s->width,
-					c->from_stride,
-					s->m->private_->staging +
-						s->out[(*next)++].at,
-					true));
+				SBP_TRY(copy_cell(s, c,
+						  from + c->from * s->width,
+						  c->from_stride,
+						  s->m->private_->staging +
+							  s->out[(*next)++].at,
+						  true));
 		}
 	}
 	return SBP_OK;
@@ -214,8 +213,7 @@ static sbp_status pack_own(struct shipment *s)
 		if (s->in[i].peer == s->m->rank)
 			SBP_TRY(copy_cell(
 				s, c,
-				s->m->arena +
-					s->move->from_at[s->m->class_] +
+				s->m->arena + s->move->from_at[s->m->class_] +
 					c->from * s->width,
 				c->from_stride,
 				s->m->private_->staging + s->in[i].at, true));
@@ -234,8 +232,7 @@ static sbp_status carry(struct shipment *s)
 	for (int i = 0; i < s->nout; i++)
 		SBP_NCCL(ncclSend(staging + s->out[i].at,
 				  (size_t)s->out[i].bytes, ncclUint8,
-				  s->out[i].peer, m->private_->all,
-				  m->stream));
+				  s->out[i].peer, m->private_->all, m->stream));
 	for (int i = 0; i < s->nin; i++)
 		if (s->in[i].peer != m->rank)
 			SBP_NCCL(ncclRecv(staging + s->in[i].at,

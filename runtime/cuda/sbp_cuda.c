@@ -78,8 +78,8 @@ static int colour_of(const sbp_placement *on, unsigned axes, int rank)
 		return NCCL_SPLIT_NOCOLOR;
 	mesh_coords(on, index, coord);
 	for (int k = 0; k < on->naxes; k++)
-		colour = colour * on->extent[k] +
-			 (axes >> k & 1 ? 0 : coord[k]);
+		colour =
+			colour * on->extent[k] + (axes >> k & 1 ? 0 : coord[k]);
 	return colour;
 }
 
@@ -231,9 +231,8 @@ static sbp_status copy_tensors(sbp_cuda *m, unsigned roles,
 
 		if (!(roles >> t->role & 1) || bytes == 0)
 			continue;
-		SBP_CUDA(cudaMemcpyAsync(up ? device : host,
-					 up ? host : device, (size_t)bytes,
-					 way, m->stream));
+		SBP_CUDA(cudaMemcpyAsync(up ? device : host, up ? host : device,
+					 (size_t)bytes, way, m->stream));
 	}
 	return SBP_OK;
 }
