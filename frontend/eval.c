@@ -289,7 +289,7 @@ static Val eval_method(struct low *l, const struct expr *e)
 		    "have no methods");
 }
 
-Val eval(struct low *l, const struct expr *e)
+static Val eval_kind(struct low *l, const struct expr *e)
 {
 	const char *s;
 
@@ -326,6 +326,17 @@ Val eval(struct low *l, const struct expr *e)
 	default:
 		return val_bad();
 	}
+}
+
+Val eval(struct low *l, const struct expr *e)
+{
+	Val v;
+
+	if (!deeper(l, e->span))
+		return val_bad();
+	v = eval_kind(l, e);
+	l->depth--;
+	return v;
 }
 
 /* ---- types ---- */

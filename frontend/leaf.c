@@ -227,9 +227,20 @@ void lower_data(struct low *l, const struct stmt *s)
 
 /* ---- declarations ---- */
 
-static bool has_name_of_its_own(enum op op)
+/* Inputs, params and states are known by their full names outside. */
+static bool name_leaf(struct low *l, const struct stmt *s, enum op op,
+		      Name full)
 {
-	return op != OP_constant;
+	const struct value *old = map_get(&l->leaf_names, full);
+
+	if (op == OP_constant)
+		return true;
+	if (old) {
+		fail(l, s->name_at, "the name '%s' is taken", full);
+		diag_note(old->span, "it was given here");
+		return false;
+	}
+	return op == OP_input || take_name(l, full, s->name_at);
 }
 
 static Val declare(struct low *l, const struct stmt *s, enum op op)
@@ -241,7 +252,7 @@ static Val declare(struct low *l, const struct stmt *s, enum op op)
 
 	if (!in_model(l, s->span) || !eval_type(l, s->type, &t))
 		return val_bad();
-	if (has_name_of_its_own(op) && !take_name(l, full, s->name_at))
+	if (!name_leaf(l, s, op, full))
 		return val_bad();
 	d = leaf_dist(l, s, op, t, full);
 	if (!d.on)
@@ -249,6 +260,8 @@ static Val declare(struct low *l, const struct stmt *s, enum op op)
 	v = leaf(l, s, op, t, d);
 	v->name = full;
 	map_set(l->a, &l->values, full, v);
+	if (op != OP_constant)
+		map_set(l->a, &l->leaf_names, full, v);
 	if (op == OP_input ? !source_of_input(l, s, v)
 			   : !leaf_init(l, s, op, t, d, v))
 		return val_bad();

@@ -54,6 +54,16 @@ bool count_steps(struct low *l, int64_t n, Span at)
 	return false;
 }
 
+bool deeper(struct low *l, Span at)
+{
+	if (++l->depth <= MAX_NESTING)
+		return true;
+	l->depth--;
+	fail(l, at, "calls, blocks and expressions are nested too deeply");
+	l->stop = true;
+	return false;
+}
+
 /* ---- names of values ---- */
 
 void name_value(struct low *l, Val v, Name name, Span at)
@@ -299,9 +309,11 @@ void lower_stmts(struct low *l, const struct stmts *s)
 {
 	int errors = diag_errors();
 
-	for (int i = 0; s && i < s->l.n && !l->f.returned && !l->stop; i++) {
+	if (!s || !s->l.n || !deeper(l, s->l.at[0]->span))
+		return;
+	for (int i = 0; i < s->l.n && !l->f.returned && !l->stop; i++) {
 		if (!count_steps(l, 1, s->l.at[i]->span))
-			return;
+			break;
 		lower_stmt(l, s->l.at[i]);
 		/* One error a call is enough inside the prelude. */
 		if (l->f.user.lo && diag_errors() > errors)
@@ -309,4 +321,5 @@ void lower_stmts(struct low *l, const struct stmts *s)
 		if (diag_errors() >= MAX_ERRORS)
 			l->stop = true;
 	}
+	l->depth--;
 }

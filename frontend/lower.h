@@ -301,6 +301,7 @@ void lower_update(struct low *l, const struct stmt *s);
 /* ---- lower.c: statements ---- */
 
 #define MAX_CALLS 1000     /* defs within defs */
+#define MAX_NESTING 100000 /* expressions and blocks in evaluation */
 #define MAX_IMPORTS 200    /* files; they may nest */
 #define MAX_STEPS 20000000 /* statements and elements of loops */
 #define MAX_NODES 4000000
@@ -326,16 +327,17 @@ struct low {
 	struct unit *main, *prelude;
 	struct map units; /* by path */
 	struct frame f;
-	int calls, imports;
+	int calls, imports, depth;
 	int64_t steps;
-	bool stop;         /* too much, or too many errors */
-	bool usage;        /* the command line is at fault */
-	int with_place;    /* nodes below this have their placement */
-	int keys;          /* of random operators */
-	const char *hint;  /* for the next error */
-	struct map taken;  /* full names of scopes, params, states */
-	struct map values; /* full names of values, the last binding */
-	bool *defined;     /* which -D have been used */
+	bool stop;             /* too much, or too many errors */
+	bool usage;            /* the command line is at fault */
+	int with_place;        /* nodes below this have their placement */
+	int keys;              /* of random operators */
+	const char *hint;      /* for the next error */
+	struct map taken;      /* full names of scopes, params, states */
+	struct map values;     /* full names of values, the last binding */
+	struct map leaf_names; /* of inputs, params and states, to values */
+	bool *defined;         /* which -D have been used */
 	LIST(struct rule_of {
 		const char *pattern;
 		const struct request *request;
@@ -363,5 +365,7 @@ void lower_file(struct low *l, struct unit *u);
 void name_value(struct low *l, Val v, Name name, Span at);
 /* False, after an error, when the program grows without end. */
 bool count_steps(struct low *l, int64_t n, Span at);
+/* One level deeper, if the stack bears it; else false after an error. */
+bool deeper(struct low *l, Span at);
 
 #endif
