@@ -120,6 +120,7 @@ static void command(struct run *r, const char *cc, bool object,
 	word(r, "-O%d", job->opt);
 	word(r, "-ffp-contract=off");
 	word(r, "-fno-math-errno");
+	word(r, "-Wno-psabi");
 	word(r, "-march=%s", job->arch);
 	word(r, "-I%s", job->include_dir);
 	word(r, "-o");
