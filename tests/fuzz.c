@@ -1,5 +1,6 @@
 /*
- * fuzz.c: feeds the front end with damaged programs: fuzz SECONDS PATH...
+ * fuzz.c: feeds the front end with damaged programs:
+ *	fuzz SECONDS PRELUDE PATH...
  * It takes the .sbp files under each PATH, mutates their bytes and words, and
  * compiles them; under the sanitizers a crash, a leak past the arena or an
  * overrun ends it. The numbers are fixed by SBPC_FUZZ_SEED (1), which the
@@ -13,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "codegen/codegen.h"
 #include "frontend/frontend.h"
 
 enum { MAX_SEEDS = 400, MAX_TEXT = 20000, PER_CHILD = 50 };
@@ -183,16 +183,16 @@ int main(int argc, char **argv)
 {
 	const char *seed = getenv("SBPC_FUZZ_SEED");
 	uint64_t start = seed ? strtoull(seed, NULL, 10) : 1;
-	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 10);
+	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 0);
 	char path[64];
 	long done = 0;
 	int status = 0;
 
-	for (int i = 2; i < argc; i++)
+	if (argc < 4)
+		return 2;
+	prelude = argv[2];
+	for (int i = 3; i < argc; i++)
 		add_seeds(argv[i], 2);
-	prelude = getenv("SBPC_PRELUDE");
-	if (!prelude)
-		prelude = prefix_path("lib/sbpc/prelude.sbp");
 	snprintf(path, sizeof path, "fuzz.%d.sbp", (int)getpid());
 	while (nseeds && !status && time(NULL) < end) {
 		status = run_some(path, start * 0x9e3779b97f4a7c15u + 1);
