@@ -271,6 +271,8 @@ static bool make_lists(struct infer *f)
 		struct node *n = g->nodes.at[i];
 		struct candidates *c;
 
+		if (!n->on)
+			n->on = g->on;
 		c = candidates_of(&f->s, request_of(f, n, &chains));
 		f->list[i] = c;
 		if (!c->n)
