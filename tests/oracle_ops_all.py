@@ -11,6 +11,7 @@ prints them, piece by piece: shapes, copies that must be equal and values are
 all checked. BIN has sbpc and sbprun; $SBPC_BIN by default.
 """
 import itertools
+import json
 import math
 import os
 import re
@@ -737,21 +738,38 @@ class Tester:
         with open(path, "w") as f:
             f.write("\n".join(lines) + "\n}\n")
         exe = f"{self.folder}/t"
+        if len(mesh) == 1 and instances[0].case.op != "reshape":
+            self.converts(path)
         run([self.sbpc, path, "-o", exe, "-O1"])
         names = ",".join(i.name for i in instances)
         return run([self.sbprun, "-n", str(int(np.prod(mesh))), exe,
                     "--show", names])
 
+    def converts(self, path):
+        """Each operator must run on its operands as they lie. (Whether a
+        reshape may depends on the pieces, so these are not asked.)"""
+        boxing = json.loads(run([self.sbpc, path, "--emit=plan-json"]))[
+            "boxing"]
+        if boxing:
+            raise RuntimeError(f"converts: {boxing[0]}")
+
+    def halves(self, instances, mesh, problem):
+        """Finds the instances that a program fails on."""
+        failed, half = self.failed, len(instances) // 2
+        if half == 0:
+            self.report(instances[0], problem)
+            return
+        self.test(instances[:half], mesh)
+        self.test(instances[half:], mesh)
+        if self.failed == failed:
+            print(f"FAILED {mesh}: only together: {problem[:400]}")
+            self.failed += 1
+
     def test(self, instances, mesh):
         try:
             shown = read_show(self.program(instances, mesh))
         except (RuntimeError, subprocess.TimeoutExpired) as e:
-            if len(instances) == 1:
-                self.report(instances[0], str(e))
-                return
-            half = len(instances) // 2
-            self.test(instances[:half], mesh)
-            self.test(instances[half:], mesh)
+            self.halves(instances, mesh, str(e))
             return
         for inst in instances:
             self.report(inst, problem_of(inst, shown.get(inst.name, {})))
@@ -778,8 +796,11 @@ def main():
             instances = [Instance(c, s, mesh, rng, f"o{i}_{k}")
                          for i, c in enumerate(cases)
                          for k, s in enumerate(combinations(c, mesh, rng))]
-            for i in range(0, len(instances), PER_PROGRAM):
-                tester.test(instances[i:i + PER_PROGRAM], mesh)
+            for group in (False, True):
+                chosen = [i for i in instances
+                          if (i.case.op == "reshape") == group]
+                for i in range(0, len(chosen), PER_PROGRAM):
+                    tester.test(chosen[i:i + PER_PROGRAM], mesh)
     finally:
         shutil.rmtree(folder)
     print(f"ops_all: {tester.passed} passed, {tester.failed} failed")
