@@ -1,7 +1,7 @@
 /*
  * kernel.h: what the files of kernel generation share. kernel.c gives
  * functions names and keeps one of each; kernel_nest.c finds the loops of a
- * fused kernel, kernel_body.c writes them; kernel_expr.c turns operators into
+ * fused kernel, kernel_body.c and kernel_function.c write them; kernel_expr.c turns operators into
  * C; kernel_call.c and kernel_index.c write routines that are no map and no
  * reduction.
  */
@@ -98,7 +98,7 @@ bool expr_fails(const struct node *n);	/* sets `bad` at run time */
 /* A literal of type T. */
 const char *expr_literal(struct arena *a, enum dtype t, double d, int64_t i);
 
-/* ---- kernel_nest.c, kernel_body.c: a fused kernel ---- */
+/* ---- kernel_nest.c, kernel_body.c, kernel_function.c: a fused kernel ---- */
 
 /* Axes of the domain that run as one loop. */
 struct loop {
@@ -129,6 +129,9 @@ struct nest {
 	int nloops, lane;	/* lane: the vector's loop, or -1 */
 	struct loop loop[MAX_RANK];
 	int parallel;		/* the loop that is cut into parts, or -1 */
+	/* A row that is cut into parts of `grain` turns of this loop, whose
+	 * results are joined in order; -1: rows are whole. */
+	int cut;
 	int64_t grain;
 	LIST(const char *) head;	/* declarations of extents */
 	/* by node of the body */
@@ -141,6 +144,26 @@ struct nest {
 	bool fails;
 };
 void nest_find(struct nest *k, struct emitter *e, const struct node *n);
+
+/* Loads that a block of statements needs more than once. */
+struct shared {
+	LIST(const struct access *) at;
+	LIST(const char *) name;
+};
+
+struct writer {
+	struct nest *k;
+	struct lines l;
+	bool open;		/* loops over the elements of a row are written */
+	bool *done;		/* by node: elements that are computed, if !open */
+	struct shared shared;
+};
+
+/* All loops; or the parts from lo to hi of a cut row, and what makes one of
+ * PARTS of them. */
+void body_loops(struct writer *w);
+void body_parts(struct writer *w);
+void body_whole(struct writer *w, const char *parts);
 /* The function's text, with "@" for its name. */
 const char *nest_text(struct nest *k);
 

@@ -1,25 +1,9 @@
 /*
- * kernel_body.c: the text of a fused kernel: its loops over rows, and in each
- * row the phases, which are loops over the elements.
+ * kernel_body.c: what a fused kernel computes: its loops over rows, and in
+ * each row the phases, which are loops over the elements.
  */
-#include <ctype.h>
-#include <string.h>
 
 #include "codegen/kernel.h"
-
-/* Loads that a block of statements needs more than once. */
-struct shared {
-	LIST(const struct access *) at;
-	LIST(const char *) name;
-};
-
-struct writer {
-	struct nest *k;
-	struct lines l;
-	bool open;		/* loops over the elements of a row are written */
-	bool *done;		/* by node: elements that are computed, if !open */
-	struct shared shared;
-};
 
 #define line(w, ...) put(&(w)->l, __VA_ARGS__)
 
@@ -305,11 +289,16 @@ static bool open_loop(struct writer *w, int i)
 	const struct loop *l = &k->loop[i];
 	bool part = i == k->parallel, vector = i == k->lane && k->vectors;
 	const char *end = part ? "hi" : l->extent;
+	const char *start = part ? "lo" : "0";
 
 	if (l->straight)
 		return false;
-	line(w, "for (int64_t %s = %s; %s < %s; %s) {", l->index,
-	     part ? "lo" : "0", l->index, end,
+	if (i == k->cut) {
+		start = "start";
+		end = "end";
+	}
+	line(w, "for (int64_t %s = %s; %s < %s; %s) {", l->index, start,
+	     l->index, end,
 	     vector ? arena_text(k->a, "%s += 16", l->index)
 		    : arena_text(k->a, "%s++", l->index));
 	w->l.indent++;
@@ -323,6 +312,15 @@ static void close_loops(struct writer *w, int indent)
 	put_close(&w->l, indent);
 }
 
+static void start_fold(struct writer *w, int i)
+{
+	const struct nest *k = w->k;
+	const struct node *n = k->body[i];
+
+	line(w, "%s %s = %s;", expr_type(n->out[0]->type.dtype, k->vectors),
+	     k->name[i], expr_identity(k->a, n, k->vectors));
+}
+
 /* The loop of phase over the elements of a row. */
 static void phase_loop(struct writer *w, int phase)
 {
@@ -332,13 +330,11 @@ static void phase_loop(struct writer *w, int phase)
 
 	if (!find_needed(k, phase, needed))
 		return;
+	if (phase > 0 && w->open)
+		text_add(&w->l.t, "\n");
 	for (int i = 0; i < k->nbody; i++)
 		if (folds_in(k, i, phase))
-			line(w, "%s %s = %s;",
-			     expr_type(k->body[i]->out[0]->type.dtype,
-				       k->vectors),
-			     k->name[i],
-			     expr_identity(k->a, k->body[i], k->vectors));
+			start_fold(w, i);
 	w->open = false;
 	for (int i = 0; i < k->nloops; i++)
 		if (k->loop[i].reduced && open_loop(w, i))
@@ -377,7 +373,7 @@ static void row_block(struct writer *w, int phase)
 	}
 }
 
-static void write_loops(struct writer *w)
+void body_loops(struct writer *w)
 {
 	const struct nest *k = w->k;
 	int indent = w->l.indent;
@@ -394,166 +390,44 @@ static void write_loops(struct writer *w)
 	close_loops(w, indent);
 }
 
-/* ---- functions ---- */
+/* ---- one row in parts ---- */
 
-/* NAME stands in TEXT as a word. */
-static bool mentions(const char *text, const char *name)
+void body_parts(struct writer *w)
 {
-	size_t n = strlen(name);
+	const struct nest *k = w->k;
+	const char *all = k->loop[k->cut].extent;
+	long long n = (long long)k->grain;
 
-	for (const char *s = text; (s = strstr(s, name)) != NULL; s += n) {
-		bool before = s > text && (isalnum((unsigned char)s[-1]) ||
-					   s[-1] == '_' || s[-1] == '>');
-		bool after = isalnum((unsigned char)s[n]) || s[n] == '_';
-
-		if (!before && !after)
-			return true;
-	}
-	return false;
+	line(w, "for (int64_t part = lo; part < hi; part++) {");
+	w->l.indent++;
+	line(w, "const int64_t start = %lld * part;", n);
+	line(w, "const int64_t end = %s - start < %lld ? %s : start + %lld;",
+	     all, n, all, n);
+	text_add(&w->l.t, "\n");
+	phase_loop(w, 0);
+	for (int i = 0; i < k->nbody; i++)
+		if (node_is_fold(k->body[i]))
+			line(w, "args->%s[part] = %s;", k->name[i],
+			     k->name[i]);
+	put_close(&w->l, w->l.indent - 1);
 }
 
-/* The extents that TEXT needs. */
-static void write_head(struct writer *w, const char *text)
+void body_whole(struct writer *w, const char *parts)
 {
 	const struct nest *k = w->k;
 
-	for (int i = 0; i < k->head.n; i++)
-		if (mentions(text, arena_text(k->a, "size%d", i)))
-			line(w, "%s", k->head.at[i]);
-}
-
-static void add_failure(struct writer *w)
-{
-	line(w, "if (bad)");
+	for (int i = 0; i < k->nbody; i++)
+		if (node_is_fold(k->body[i]))
+			start_fold(w, i);
+	line(w, "for (int64_t i = 0; i < %s; i++) {", parts);
 	w->l.indent++;
-	line(w, "return sbp_fail(m, line, \"pow\", \"integer 0 to a negative "
-		"power is a division by zero\");");
-	w->l.indent--;
-	line(w, "return SBP_OK;");
-}
-
-static void serial_function(struct writer *w, const char *body)
-{
-	struct nest *k = w->k;
-	struct text sig = {0};
-
-	text_add(&sig, "static %s @", k->fails ? "sbp_status" : "void");
-	add_signature(&sig, &k->p, true);
-	line(w, "%s", sig.at);
-	text_free(&sig);
-	line(w, "{");
-	w->l.indent++;
-	write_head(w, body);
-	if (k->fails)
-		line(w, "int bad = 0;");
-	text_add(&w->l.t, "%s", body);
-	if (k->fails)
-		add_failure(w);
-	w->l.indent--;
-	line(w, "}");
-}
-
-static const char *pointer_type(const struct nest *k, int i)
-{
-	const char *c = dtype_c(k->p.values.at[i]->type.dtype);
-
-	return i < k->p.nout ? c : arena_text(k->a, "const %s", c);
-}
-
-static void write_struct(struct writer *w)
-{
-	const struct params *p = &w->k->p;
-
-	line(w, "struct @_args {");
-	w->l.indent++;
-	for (int i = 0; i < p->values.n; i++)
-		line(w, "%s *%s;", pointer_type(w->k, i), p->names.at[i]);
-	for (int i = 0; i < p->more_decls.n; i++)
-		line(w, "%s;", p->more_decls.at[i]);
-	w->l.indent--;
-	line(w, "};");
-	text_add(&w->l.t, "\n");
-}
-
-static void write_part(struct writer *w, const char *body)
-{
-	const struct params *p = &w->k->p;
-	struct text heads = {0};
-
-	line(w, "static void @_part(void *context, int64_t lo, int64_t hi)");
-	line(w, "{");
-	w->l.indent++;
-	line(w, "const struct @_args *args = context;");
-	for (int i = 0; i < p->values.n; i++)
-		line(w, "%s *restrict %s = args->%s;", pointer_type(w->k, i),
-		     p->names.at[i], p->names.at[i]);
-	for (int i = 0; i < w->k->head.n; i++)
-		if (mentions(body, arena_text(w->k->a, "size%d", i)))
-			text_add(&heads, "%s", w->k->head.at[i]);
-	for (int i = 0; i < p->more_decls.n; i++) {
-		const char *name = strrchr(p->more_decls.at[i], ' ') + 1;
-
-		if (mentions(body, name) ||
-		    (heads.at && mentions(heads.at, name)))
-			line(w, "const %s = args->%s;", p->more_decls.at[i],
-			     name);
-	}
-	text_free(&heads);
-	write_head(w, body);
-	text_add(&w->l.t, "\n%s", body);
-	w->l.indent--;
-	line(w, "}");
-	text_add(&w->l.t, "\n");
-}
-
-static void parallel_function(struct writer *w, const char *body)
-{
-	struct nest *k = w->k;
-	const struct params *p = &k->p;
-	struct text sig = {0}, args = {0};
-	const char *end = k->loop[k->parallel].extent, *comma = "";
-
-	write_struct(w);
-	write_part(w, body);
-	text_add(&sig, "static void @");
-	add_signature(&sig, p, false);
-	line(w, "%s", sig.at);
-	text_free(&sig);
-	line(w, "{");
-	w->l.indent++;
-	write_head(w, end);
-	text_add(&args, "struct @_args args = {");
-	for (int i = 0; i < p->values.n; i++, comma = ", ")
-		text_add(&args, "%s%s", comma, p->names.at[i]);
-	for (int i = 0; i < p->more_decls.n; i++)
-		text_add(&args, ", %s", strrchr(p->more_decls.at[i], ' ') + 1);
-	text_add(&args, "};");
-	line(w, "%s", args.at);
-	text_free(&args);
-	text_add(&w->l.t, "\n");
-	line(w, "sbp_parallel(m, %s, %lld, @_part, &args);", end,
-	     (long long)k->grain);
-	w->l.indent--;
-	line(w, "}");
-}
-
-const char *nest_text(struct nest *k)
-{
-	struct writer body = {.k = k, .l.indent = 1}, w = {.k = k};
-	int place = place_of(k->n->span).line;
-
-	if (k->fails) {
-		k->p.model = k->p.status = true;
-		param_text(k->e, &k->p, "int line",
-			   arena_text(k->a, "%d", place));
-	}
-	body.done = NEW_N(k->a, bool, k->nbody);
-	write_loops(&body);
-	text_add(&body.l.t, "%s", "");
-	if (k->parallel >= 0)
-		parallel_function(&w, body.l.t.at);
-	else
-		serial_function(&w, body.l.t.at);
-	text_free(&body.l.t);
-	return taken_text(k->a, &w.l.t);
+	for (int i = 0; i < k->nbody; i++)
+		if (node_is_fold(k->body[i]))
+			line(w, "%s",
+			     expr_accumulate(k->a, k->body[i], k->vectors,
+					     k->name[i],
+					     arena_text(k->a, "%s_parts[i]",
+							k->name[i]), NULL));
+	put_close(&w->l, w->l.indent - 1);
+	row_block(w, 1);
 }

@@ -226,6 +226,11 @@ static const char *global_offset(struct routine *r, const struct value *v,
 	return s;
 }
 
+static const char *whole(struct routine *r, double d)
+{
+	return arena_text(r->a, "%lld", (long long)d);
+}
+
 static void write_iota(struct routine *r)
 {
 	const struct value *y = r->n->out[0];
@@ -241,9 +246,10 @@ static void write_iota(struct routine *r)
 			       expr_literal(r->a, DT_F64, start, 0),
 			       expr_literal(r->a, DT_F64, step, 0), k);
 	else
-		x = arena_text(r->a, "%lld + %lld * (%s)", (long long)start,
-			       (long long)step, k);
-	x = arena_text(r->a, "(%s)", x);
+		x = routine_plus(r, whole(r, start),
+				 routine_times(r, whole(r, step), k));
+	if (t != DT_I64 && t != DT_F64)
+		x = arena_text(r->a, "(%s)", x);
 	x = expr_cast(r->a, dtype_is_float(t) ? DT_F64 : DT_I64, t, x);
 	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
 	    expr_put(r->a, t, x));

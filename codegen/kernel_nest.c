@@ -253,16 +253,41 @@ static void choose_lane(struct nest *k)
 }
 
 enum { PART = 8192, LARGE = 4 * PART };	/* elements */
+enum { MOST_PARTS = 512 };
+
+/* Where all elements are of one row, and one pass reduces it: parts that are
+ * joined in order. Short enough that a lane sums few of them by itself. */
+static bool choose_cut(struct nest *k, int64_t all)
+{
+	int64_t inner = all / (k->nloops > 0 ? k->loop[0].max : 1);
+
+	for (int i = 0; i < k->nloops; i++)
+		if (!k->loop[i].reduced)
+			return false;
+	for (int i = 0; i < k->nbody; i++)
+		if (k->d.row[i] && k->phase[i] != 1)
+			return false;
+	if (k->nphases != 2 || k->loop[0].max < 2)
+		return false;
+	k->cut = 0;
+	k->grain = 2 * PART / inner + 1;
+	if (k->loop[0].max / k->grain > MOST_PARTS)
+		k->grain = k->loop[0].max / MOST_PARTS + 1;
+	if (k->lane == 0)
+		k->grain = (k->grain + LANES - 1) / LANES * LANES;
+	k->p.model = true;
+	return true;
+}
 
 /* The outermost kept loop that is long enough, else the vector's. */
 static void choose_parallel(struct nest *k)
 {
 	int64_t all = 1, best = 0;
 
-	k->parallel = -1;
+	k->parallel = k->cut = -1;
 	for (int i = 0; i < k->nloops; i++)
 		all *= k->loop[i].max;
-	if (all < LARGE || k->fails)
+	if (all < LARGE || k->fails || choose_cut(k, all))
 		return;
 	for (int i = 0; i < k->nloops; i++) {
 		int64_t turns = k->loop[i].max;
@@ -365,7 +390,7 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 	find_loops(k, axes, loop_of);
 	find_accesses(k, loop_of);
 	choose_lane(k);
-	choose_parallel(k);
 	find_phases(k);
+	choose_parallel(k);
 	find_names(k);
 }
