@@ -18,6 +18,7 @@ int64_t arg_number(const struct emitter *e, const struct arg *arg)
 static void add_value(struct emitter *e, const struct arg *arg, struct text *t)
 {
 	e->named[arg->v->id] = true;
+	e->addresses = true;
 	text_add(t, e->target->at, arg->ctype);
 	text_add(t, "AT_%s", e->name[arg->v->id]);
 }

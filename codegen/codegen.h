@@ -63,6 +63,7 @@ struct emitter {
 	const char *const *name;	/* by value id: AT_name is its offset */
 	bool *named;			/* by value id: the text uses that */
 	const char *moves;		/* name of the table of moves */
+	bool addresses;			/* the step has addresses */
 	struct text step;		/* the functions of the step */
 };
 /* Defines the function of node N in e->kernels unless an equal one is there,

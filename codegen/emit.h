@@ -57,6 +57,7 @@ enum { MOST_NAMES = 64 };	/* offsets by name, of more by number */
 struct tables {
 	struct emitter *e;
 	struct text *out;
+	struct text placements;		/* definitions of those that are used */
 	const char **placement;		/* by id: its C name */
 	struct name_set *names;
 	struct bytemap dists;		/* macros that are defined */

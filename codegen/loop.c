@@ -87,6 +87,7 @@ static void add_column(const struct stepper *s, const char *column,
 		       const struct arg *arg, struct text *t)
 {
 	if (arg->kind == ARG_VALUE) {
+		s->e->addresses = true;
 		text_add(t, s->e->target->at, arg->ctype);
 		text_add(t, "%s[i])", column);
 	} else if (arg->kind == ARG_MOVE) {

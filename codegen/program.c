@@ -159,15 +159,12 @@ static bool moves_shared(const struct emitter *e)
 static void add_declarations(struct emitter *e, struct text *t)
 {
 	int moves = move_count(e->p);
-	const char *begin = strchr(e->target->at, '(');
-	const char *at = e->target->at;
 
 	if (moves > 0)
 		text_add(t, "%sconst sbp_move %s[%d];\n\n",
 			 moves_shared(e) ? "extern " : "static ", e->moves,
 			 moves);
-	if (strstr(e->step.at, arena_text(e->arena, "%.*s", 2, at)) != NULL &&
-	    begin != NULL)
+	if (e->addresses)
 		text_add(t, "%s", e->target->at_text);
 }
 

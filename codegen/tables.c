@@ -16,39 +16,50 @@ static bool consecutive(const struct placement *p)
 	return true;
 }
 
-static void add_ranks(struct tables *t, const struct placement *p,
-		      const char *name)
+static void add_ranks(const struct placement *p, const char *name,
+		      struct text *out)
 {
 	struct text row = {0};
 
 	for (int i = 0; i < p->nranks; i++)
 		text_add(&row, "%s%d", i > 0 ? ", " : "", p->rank[i]);
-	text_add(t->out, "static const int %s_ranks[] = {\n", name);
-	text_list(t->out, row.at);
-	text_add(t->out, "};\n");
+	text_add(out, "static const int %s_ranks[] = {\n", name);
+	text_list(out, row.at);
+	text_add(out, "};\n");
 	text_free(&row);
 }
 
-static void add_placement(struct tables *t, const struct placement *p)
+static void add_placement(const struct placement *p, const char *name,
+			  struct text *out)
 {
-	const char *given = p->name ? p->name : "placement";
-	const char *name =
-		name_unique(t->names, arena_text(t->e->arena, "on_%s",
-						 c_name(t->e->arena, given)));
 	bool run = consecutive(p);
 
-	t->placement[p->id] = name;
 	if (!run)
-		add_ranks(t, p, name);
-	text_add(t->out, "static const sbp_placement %s = {\n\t", name);
-	text_string(t->out, given);
-	text_add(t->out, ", %d, {", p->naxes);
+		add_ranks(p, name, out);
+	text_add(out, "static const sbp_placement %s = {\n\t", name);
+	text_string(out, p->name ? p->name : "");
+	text_add(out, ", %d, {", p->naxes);
 	for (int i = 0; i < p->naxes; i++)
-		text_add(t->out, "%s%d", i > 0 ? ", " : "", p->extent[i]);
+		text_add(out, "%s%d", i > 0 ? ", " : "", p->extent[i]);
 	if (run)
-		text_add(t->out, "}, NULL, %d,\n};\n\n", p->rank[0]);
+		text_add(out, "}, NULL, %d,\n};\n\n", p->rank[0]);
 	else
-		text_add(t->out, "}, %s_ranks, 0,\n};\n\n", name);
+		text_add(out, "}, %s_ranks, 0,\n};\n\n", name);
+}
+
+/* The C name of P, which is defined when first used. */
+static const char *placement_name(struct tables *t, const struct placement *p)
+{
+	struct arena *a = t->e->arena;
+	const char *name = t->placement[p->id];
+
+	if (name != NULL)
+		return name;
+	name = c_name(a, p->name ? p->name : "placement");
+	name = name_unique(t->names, arena_text(a, "on_%s", name));
+	t->placement[p->id] = name;
+	add_placement(p, name, &t->placements);
+	return name;
 }
 
 /* ---- distributions ---- */
@@ -57,7 +68,7 @@ static void add_placement(struct tables *t, const struct placement *p)
 static const char *dist_id(struct tables *t, Dist d)
 {
 	struct arena *a = t->e->arena;
-	const char *s = t->placement[d.on->id] + strlen("on_");
+	const char *s = placement_name(t, d.on) + strlen("on_");
 	bool nested = false;
 
 	for (int i = 0; i < d.on->naxes; i++) {
@@ -80,7 +91,7 @@ static const char *dist_id(struct tables *t, Dist d)
 static void add_dist(struct tables *t, Dist d, const char *name,
 		     struct text *out)
 {
-	text_add(out, "#define %s {&%s, {", name, t->placement[d.on->id]);
+	text_add(out, "#define %s {&%s, {", name, placement_name(t, d.on));
 	for (int i = 0; i < d.on->naxes; i++) {
 		Sbp term = d.t[i];
 
@@ -128,7 +139,7 @@ static void add_extents(struct tables *t)
 		const struct extent *x = p->extents.at[i];
 
 		text_add(t->out, "\t{%lld, &%s, %d, {", (long long)x->n,
-			 t->placement[x->on->id], x->naxes);
+			 placement_name(t, x->on), x->naxes);
 		for (int k = 0; k < x->naxes; k++)
 			text_add(t->out, "%s%d", k > 0 ? ", " : "", x->axes[k]);
 		text_add(t->out, "}},\n");
@@ -404,13 +415,12 @@ static void add_program(struct tables *t, int ntensors)
 void emit_tables(struct emitter *e, struct text *out)
 {
 	const struct graph *g = e->p->g;
-	struct tables t = {.e = e, .out = out};
+	struct text rest = {0};
+	struct tables t = {.e = e, .out = &rest};
 	int ntensors;
 
 	t.names = name_set_new(e->arena);
 	t.placement = NEW_N(e->arena, const char *, g->placements.n + 1);
-	for (int i = 0; i < g->placements.n; i++)
-		add_placement(&t, g->placements.at[i]);
 	add_extents(&t);
 	add_moves(&t);
 	ntensors = add_tensors(&t);
@@ -418,4 +428,7 @@ void emit_tables(struct emitter *e, struct text *out)
 	add_classes(&t);
 	add_steps(&t);
 	add_program(&t, ntensors);
+	text_add(out, "%s%s", t.placements.at ? t.placements.at : "", rest.at);
+	text_free(&t.placements);
+	text_free(&rest);
 }

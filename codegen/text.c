@@ -8,7 +8,7 @@
 
 #include "codegen/codegen.h"
 
-enum { COLUMNS = 80, TAB = 8 };
+enum { COLUMNS = 80, TAB = 8, MOST_SOURCE = 72 };
 
 /* ---- names ---- */
 
@@ -220,6 +220,7 @@ void text_source(struct text *t, Span at)
 {
 	const struct source *s = source_of(at);
 	const char *line, *end;
+	bool long_line;
 
 	if (s == NULL)
 		return;
@@ -228,8 +229,9 @@ void text_source(struct text *t, Span at)
 		line--;
 	line += strspn(line, " \t");
 	end = line + strcspn(line, "\r\n");
-	if (end - line > 100) {
-		end = line + 100;
+	long_line = end - line > MOST_SOURCE;
+	if (long_line) {
+		end = line + MOST_SOURCE - 4;
 		while (end > line && ((unsigned char)*end & 0xc0) == 0x80)
 			end--;
 	}
@@ -237,6 +239,7 @@ void text_source(struct text *t, Span at)
 		end--;
 	text_line(t, at);
 	text_comment(t, line, (size_t)(end - line));
+	text_add(t, "%s", long_line ? " ..." : "");
 }
 
 /* Whether the bracket that S begins with is closed by the last of N bytes,
