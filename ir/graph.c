@@ -39,6 +39,30 @@ struct placement *graph_placement(struct graph *g, struct placement p)
 	return q;
 }
 
+static const struct placement *first_equal(const struct graph *g,
+					   const struct placement *p)
+{
+	for (int i = 0; p && i < g->placements.n; i++)
+		if (placement_eq(g->placements.at[i], p))
+			return g->placements.at[i];
+	return p;
+}
+
+void graph_unify_placements(struct graph *g)
+{
+	for (int i = 0; i < g->nodes.n; i++) {
+		struct node *n = g->nodes.at[i];
+
+		n->on = first_equal(g, n->on);
+		for (int k = 0; n->in_dist && k < n->nin; k++)
+			n->in_dist[k].on = first_equal(g, n->in_dist[k].on);
+		for (int k = 0; k < n->nout; k++)
+			n->out[k]->dist.on =
+				first_equal(g, n->out[k]->dist.on);
+	}
+	g->on = (struct placement *)first_equal(g, g->on);
+}
+
 /* ---- building ---- */
 
 struct node *node_new(struct graph *g, enum op op, Span span, int nin,

@@ -463,6 +463,9 @@ struct graph {
 
 struct graph *graph_new(struct arena *a);
 struct placement *graph_placement(struct graph *g, struct placement p);
+/* Of placements that are equal but for their names nodes and values use the
+ * first alone, so that passes may compare pointers. */
+void graph_unify_placements(struct graph *g);
 
 /*
  * To add a node: node_new, attributes, then node_done, which infers the types

@@ -181,6 +181,7 @@ void pass_boxing(struct program *p)
 		g->outputs.at[i].v = resolve(&s, g->outputs.at[i].v);
 	for (int i = 0; i < g->updates.n; i++)
 		box_update(&s, &g->updates.at[i]);
+	graph_unify_placements(g);
 	graph_renumber(g);
 	plan_totals(p);
 	p->plan_hash = plan_hash(p);
