@@ -319,6 +319,15 @@ static struct value *alias(struct low *l, struct value *v, Name name)
 	return n->out[0];
 }
 
+static bool is_output(const struct graph *g, Name name)
+{
+	for (int i = 0; i < g->outputs.n; i++)
+		if (g->outputs.at[i].name == name)
+			return true;
+	return false;
+}
+
+/* Outputs are there anyway. */
 static void keep_values(struct low *l)
 {
 	for (int i = 0; i < l->o->nkeep; i++) {
@@ -326,6 +335,8 @@ static void keep_values(struct low *l)
 		struct value *v = map_get(&l->values, name);
 		struct names near = {0};
 
+		if (is_output(l->g, name))
+			continue;
 		if (v) {
 			alias(l, v, name)->keep = true;
 			continue;
