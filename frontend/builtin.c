@@ -80,7 +80,7 @@ static Val call_ceil(struct low *l, const struct expr *e,
 }
 
 static Val extreme(struct low *l, const struct expr *e, const struct args *args,
-		   enum operator op)
+		   enum oper op)
 {
 	Val list = args->n == 1 ? args->at[0].v : val_bad(), best, c;
 	bool whole = val_is_list(list);

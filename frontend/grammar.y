@@ -38,7 +38,8 @@ static void yyerror(Span *at, struct parse *p, void *scanner,
 %locations
 %expect 0
 
-%token TERM "the end of the statement" INT "number" FLOAT "decimal number" TEXT "text"
+%token TERM "the end of the statement"
+%token INT "number" FLOAT "decimal number" TEXT "text"
 %token <Name> NAME "name"
 %token TRUE "true" FALSE "false" NOT "not" AND "and" OR "or"
 %token PLACEMENT "placement" LET "let" DEF "def" MODEL "model"

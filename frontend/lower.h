@@ -92,8 +92,8 @@ bool val_truth(struct low *l, Val v, Span at, bool *out);
 const char *val_what(Val v);           /* "an integer", "f32[2, 3]", ... */
 void val_print(struct text *t, Val v); /* as "{v}" shows it */
 const char *val_show(struct low *l, Val v);
-Val val_binary(struct low *l, enum operator op, Val a, Val b, Span at);
-Val val_unary(struct low *l, enum operator op, Val a, Span at);
+Val val_binary(struct low *l, enum oper op, Val a, Val b, Span at);
+Val val_unary(struct low *l, enum oper op, Val a, Span at);
 /* V as an integer, a list of integers, ...; false after an error that begins
  * with WHAT. V_BAD fails silently. */
 bool want_int(struct low *l, Val v, Span at, const char *what, int64_t *i);
@@ -233,8 +233,8 @@ bool in_model(struct low *l, Span at);
 struct node *begin(struct low *l, enum op op, Span at, int nin,
 		   struct value **in, const bool *weak);
 Val finish(struct low *l, struct node *n);
-Val tensor_binary(struct low *l, enum operator op, Val a, Val b, Span at);
-Val tensor_unary(struct low *l, enum operator op, Val a, Span at);
+Val tensor_binary(struct low *l, enum oper op, Val a, Val b, Span at);
+Val tensor_unary(struct low *l, enum oper op, Val a, Span at);
 Val tensor_on(struct low *l, Val v, const struct request *r, Span at,
 	      Span dist_at, const char *grad);
 Val tensor_index(struct low *l, struct value *v, const struct expr *e);

@@ -169,14 +169,14 @@ Val finish(struct low *l, struct node *n)
 /* ---- the operators of expressions ---- */
 
 static const enum op ops[] = {
-	/* ORDER operator */
+	/* ORDER oper */
 	[O_ADD] = OP_add, [O_SUB] = OP_sub, [O_MUL] = OP_mul,
 	[O_DIV] = OP_div, [O_POW] = OP_pow, [O_MATMUL] = OP_matmul,
 	[O_EQ] = OP_eq,   [O_NE] = OP_ne,   [O_LT] = OP_lt,
 	[O_LE] = OP_le,   [O_GT] = OP_gt,   [O_GE] = OP_ge,
 };
 
-Val tensor_binary(struct low *l, enum operator op, Val a, Val b, Span at)
+Val tensor_binary(struct low *l, enum oper op, Val a, Val b, Span at)
 {
 	bool weak[2];
 	struct value *in[2];
@@ -196,7 +196,7 @@ Val tensor_binary(struct low *l, enum operator op, Val a, Val b, Span at)
 	return finish(l, begin(l, ops[op], at, 2, in, weak));
 }
 
-Val tensor_unary(struct low *l, enum operator op, Val a, Span at)
+Val tensor_unary(struct low *l, enum oper op, Val a, Span at)
 {
 	(void)op;
 	return finish(l, begin(l, OP_neg, at, 1, &a.tensor, NULL));

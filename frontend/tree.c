@@ -8,7 +8,7 @@
 
 #include "frontend/tree.h"
 
-static const struct { /* ORDER operator */
+static const struct { /* ORDER oper */
 	const char *text;
 	bool spaced;
 } operators[] = {
@@ -18,7 +18,7 @@ static const struct { /* ORDER operator */
 	{"or", true}, {"..", false}, {"-", false}, {"not", true},
 };
 
-const char *operator_text(enum operator op)
+const char *operator_text(enum oper op)
 {
 	return operators[op].text;
 }
@@ -242,8 +242,7 @@ struct expr *tree_chars(struct parse *p, Span at)
 
 /* ---- expressions ---- */
 
-struct expr *tree_unary(struct parse *p, enum operator op, Span at,
-			struct expr *x)
+struct expr *tree_unary(struct parse *p, enum oper op, Span at, struct expr *x)
 {
 	struct expr *e = with_kids(p, E_UNARY, at, 1, &x);
 
@@ -251,8 +250,8 @@ struct expr *tree_unary(struct parse *p, enum operator op, Span at,
 	return grown(p, e);
 }
 
-struct expr *tree_binary(struct parse *p, enum operator op, Span at,
-			 struct expr *x, struct expr *y)
+struct expr *tree_binary(struct parse *p, enum oper op, Span at, struct expr *x,
+			 struct expr *y)
 {
 	struct expr *kid[] = {x, y};
 	struct expr *e = with_kids(p, E_BINARY, at, 2, kid);

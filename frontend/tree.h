@@ -29,31 +29,31 @@ enum expr_kind {
 	E_BAD,   /* after an error that has been reported */
 };
 
-enum operator{ /* ORDER operator: tree.c, table `operators` */
-	       O_ADD,
-	       O_SUB,
-	       O_MUL,
-	       O_DIV,
-	       O_FLOORDIV,
-	       O_MOD,
-	       O_POW,
-	       O_MATMUL,
-	       O_EQ,
-	       O_NE,
-	       O_LT,
-	       O_LE,
-	       O_GT,
-	       O_GE,
-	       O_AND,
-	       O_OR,
-	       O_RANGE,
-	       O_NEG,
-	       O_NOT,
+enum oper { /* ORDER oper: tree.c, table `operators` */
+	    O_ADD,
+	    O_SUB,
+	    O_MUL,
+	    O_DIV,
+	    O_FLOORDIV,
+	    O_MOD,
+	    O_POW,
+	    O_MATMUL,
+	    O_EQ,
+	    O_NE,
+	    O_LT,
+	    O_LE,
+	    O_GT,
+	    O_GE,
+	    O_AND,
+	    O_OR,
+	    O_RANGE,
+	    O_NEG,
+	    O_NOT,
 };
 
 struct expr {
 	enum expr_kind kind;
-	enum operator op;
+	enum oper op;
 	Span span;
 	Span name_at;
 	int depth; /* of this tree */
@@ -143,10 +143,9 @@ struct expr *tree_bool(struct parse *p, Span at, bool b);
 struct expr *tree_name(struct parse *p, Name name, Span at);
 struct expr *tree_text(struct parse *p, Span at);
 struct expr *tree_chars(struct parse *p, Span at); /* braces are plain */
-struct expr *tree_unary(struct parse *p, enum operator op, Span at,
-			struct expr *x);
-struct expr *tree_binary(struct parse *p, enum operator op, Span at,
-			 struct expr *x, struct expr *y);
+struct expr *tree_unary(struct parse *p, enum oper op, Span at, struct expr *x);
+struct expr *tree_binary(struct parse *p, enum oper op, Span at, struct expr *x,
+			 struct expr *y);
 struct expr *tree_call(struct parse *p, Span at, Name name, Span name_at,
 		       struct exprs *args);
 struct expr *tree_method(struct parse *p, Span at, struct expr *x, Name name,
@@ -172,7 +171,7 @@ struct stmt *tree_named(struct parse *p, enum stmt_kind kind, Span at,
 			Name name, Span name_at);
 struct stmts *tree_stmts(struct parse *p, struct stmts *l, struct stmt *s);
 
-const char *operator_text(enum operator op);
+const char *operator_text(enum oper op);
 /* The tree as source; reads back to the same tree. */
 void tree_print(const struct stmts *file, struct text *t);
 

@@ -211,7 +211,7 @@ static Val int_power(struct low *l, int64_t a, int64_t n, Span at)
 	return val_int(r);
 }
 
-static Val int_divide(struct low *l, enum operator op, int64_t a, int64_t b,
+static Val int_divide(struct low *l, enum oper op, int64_t a, int64_t b,
 		      Span at)
 {
 	if (!b)
@@ -230,7 +230,7 @@ static Val int_divide(struct low *l, enum operator op, int64_t a, int64_t b,
 		    (long long)a, (long long)b);
 }
 
-static Val int_binary(struct low *l, enum operator op, int64_t a, int64_t b,
+static Val int_binary(struct low *l, enum oper op, int64_t a, int64_t b,
 		      Span at)
 {
 	int64_t r;
@@ -254,7 +254,7 @@ static Val int_binary(struct low *l, enum operator op, int64_t a, int64_t b,
 	return over ? overflow(l, at) : val_int(r);
 }
 
-static Val float_binary(struct low *l, enum operator op, double a, double b,
+static Val float_binary(struct low *l, enum oper op, double a, double b,
 			Span at)
 {
 	double r;
@@ -283,7 +283,7 @@ static Val float_binary(struct low *l, enum operator op, double a, double b,
 
 /* ---- comparison ---- */
 
-static Val ordered(enum operator op, bool less, bool greater, bool equal)
+static Val ordered(enum oper op, bool less, bool greater, bool equal)
 {
 	switch (op) {
 	case O_LT:
@@ -297,7 +297,7 @@ static Val ordered(enum operator op, bool less, bool greater, bool equal)
 	}
 }
 
-static Val compare(struct low *l, enum operator op, Val a, Val b, Span at)
+static Val compare(struct low *l, enum oper op, Val a, Val b, Span at)
 {
 	int c;
 
@@ -365,12 +365,12 @@ static Val make_range(struct low *l, Val a, Val b, Span at)
 	return (Val){V_RANGE, {.range = r}};
 }
 
-static bool is_comparison(enum operator op)
+static bool is_comparison(enum oper op)
 {
 	return op >= O_EQ && op <= O_GE;
 }
 
-Val val_binary(struct low *l, enum operator op, Val a, Val b, Span at)
+Val val_binary(struct low *l, enum oper op, Val a, Val b, Span at)
 {
 	static const struct vals none;
 	Val empty = {V_LIST, {.list = &none}};
@@ -397,7 +397,7 @@ Val val_binary(struct low *l, enum operator op, Val a, Val b, Span at)
 	return int_binary(l, op, a.i, b.i, at);
 }
 
-Val val_unary(struct low *l, enum operator op, Val a, Span at)
+Val val_unary(struct low *l, enum oper op, Val a, Span at)
 {
 	bool b;
 
