@@ -182,13 +182,14 @@ static void lower_if(struct low *l, const struct stmt *s)
 static void lower_assert(struct low *l, const struct stmt *s)
 {
 	bool truth;
-	const char *message = NULL;
+	Val message = {.kind = V_NONE};
 
 	if (!val_truth(l, eval(l, s->e), s->e->span, &truth) || truth)
 		return;
-	if (s->as && s->as->kind == E_TEXT)
-		message = eval_text(l, s->as);
-	fail(l, s->e->span, "%s", message ? message : "the assertion fails");
+	if (s->as)
+		message = eval(l, s->as);
+	fail(l, s->e->span, "%s",
+	     message.kind == V_TEXT ? message.text : "the assertion fails");
 	if (l->f.def)
 		l->f.returned = true;
 }
