@@ -121,7 +121,8 @@ static sbp_status open_model(sbp_model *m, const sbp_options *o,
 	SBP_TRY(allocate(v, e));
 	SBP_TRY(join(m, o, e));
 	find_extents(m);
-	return tensors_init(m, e);
+	tensors_begin(m);
+	return SBP_OK;
 }
 
 sbp_status sbp_open(const sbp_program *p, const sbp_options *o,

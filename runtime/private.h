@@ -175,8 +175,9 @@ bool tensor_piece(const sbp_model *m, const sbp_tensor *t, sbp_box *box);
 bool tensor_piece_of(const sbp_tensor *t, int rank, sbp_box *box);
 void *tensor_at(const sbp_model *m, const sbp_tensor *t);
 int tensor_class(const sbp_program *p, int rank);
-/* Initial values of params, states and consts. */
-sbp_status tensors_init(sbp_model *m, sbp_message *e);
+/* Initial values: of consts; of params and states that have no value yet. */
+void tensors_begin(sbp_model *m);
+void tensors_fill(sbp_model *m);
 /* Gathers T on rank 0 only (TO is not used elsewhere), or everywhere. */
 sbp_status tensor_gather(sbp_model *m, const sbp_tensor *t, bool everywhere,
 			 void *to, sbp_message *e);

@@ -80,30 +80,44 @@ static void tensor_init(sbp_model *m, const sbp_tensor *t)
 	}
 }
 
-sbp_status tensors_init(sbp_model *m, sbp_message *e)
+void tensors_begin(sbp_model *m)
 {
 	const sbp_program *p = m->private_->p;
 
-	(void)e;
 	for (int i = 0; i < p->ntensors; i++) {
 		const sbp_tensor *t = &p->tensors[i];
-		bool fed = (1u << t->role) & ROLES_FED;
 
-		m->private_->given[i] = !fed;
-		if ((!fed && t->role != SBP_CONST) || t->role == SBP_INPUT ||
+		m->private_->given[i] = !((1u << t->role) & ROLES_FED);
+		if (t->role == SBP_CONST)
+			tensor_init(m, t);
+	}
+}
+
+/* Not before they are needed: a file may give them. */
+void tensors_fill(sbp_model *m)
+{
+	const sbp_program *p = m->private_->p;
+	bool *given = m->private_->given;
+
+	for (int i = 0; i < p->ntensors; i++) {
+		const sbp_tensor *t = &p->tensors[i];
+
+		if (given[i] || t->role == SBP_INPUT ||
 		    t->init.kind == SBP_INIT_NONE)
 			continue;
 		tensor_init(m, t);
-		m->private_->given[i] = true;
+		given[i] = true;
 	}
-	return SBP_OK;
 }
 
 sbp_status model_ready(sbp_model *m, sbp_message *e)
 {
 	struct sbp_private *v = m->private_;
 
-	for (int i = 0; !v->ready && i < v->p->ntensors; i++) {
+	if (v->ready)
+		return SBP_OK;
+	tensors_fill(m);
+	for (int i = 0; i < v->p->ntensors; i++) {
 		const sbp_tensor *t = &v->p->tensors[i];
 
 		if (v->given[i])
@@ -193,6 +207,7 @@ sbp_status sbp_get(sbp_model *m, const char *name, void *data)
 	if (atomic_load(&m->private_->failed))
 		return SBP_FAILED;
 	SBP_TRY(find(m, name, ROLES_ALL, &i));
+	tensors_fill(m);
 	if (tensor_gather(m, &m->private_->p->tensors[i], true, data, &e) !=
 	    SBP_OK)
 		return model_fail_at(m, m->private_->p->tensors[i].line, "get",
@@ -209,6 +224,7 @@ void *sbp_local(sbp_model *m, const char *name, int64_t *shape)
 	if (find(m, name, ROLES_ALL, &i) != SBP_OK)
 		return NULL;
 	t = &m->private_->p->tensors[i];
+	tensors_fill(m);
 	m->private_->given[i] = true;
 	if (!tensor_piece(m, t, &box))
 		return NULL;
@@ -466,6 +482,7 @@ sbp_status model_save(sbp_model *m, const char *path, sbp_message *e)
 	sbp_message other;
 	int worst;
 
+	tensors_fill(m);
 	SBP_TRY(comm_barrier(c, e));
 	if (m->rank == 0)
 		mine = write_file(m, path, e);
