@@ -77,13 +77,13 @@ char *library_sleef(void)
 /* ---- the linker's arguments ---- */
 
 enum { MAX_LINK = 96 };
-struct link {
+struct link_line {
 	const char *at[MAX_LINK];
 	int n;
 	const char *missing;
 };
 
-static void add(struct link *l, const char *arg)
+static void add(struct link_line *l, const char *arg)
 {
 	if (l->n == MAX_LINK)
 		bug("too many libraries");
@@ -91,7 +91,7 @@ static void add(struct link *l, const char *arg)
 }
 
 /* A file of the C library's development package. */
-static void add_libc(struct link *l, const char *name)
+static void add_libc(struct link_line *l, const char *name)
 {
 	char *path = library_find(name);
 
@@ -101,7 +101,7 @@ static void add_libc(struct link *l, const char *name)
 		l->missing = name;
 }
 
-static void executable_args(struct link *l, const struct compile_job *job)
+static void executable_args(struct link_line *l, const struct compile_job *job)
 {
 	char *sleef = library_sleef();
 
@@ -150,7 +150,7 @@ static clang_run_fn *load(char **error)
 	return run;
 }
 
-static bool run_module(const struct compile_job *job, const struct link *l,
+static bool run_module(const struct compile_job *job, const struct link_line *l,
 		       bool pic, const char *path, char **error)
 {
 	struct clang_source *s = calloc((size_t)job->n + 1, sizeof *s);
@@ -179,7 +179,7 @@ static bool run_module(const struct compile_job *job, const struct link *l,
 bool compile_executable(const struct compile_job *job, const char *path,
 			char **error)
 {
-	struct link l = {0};
+	struct link_line l = {0};
 
 	executable_args(&l, job);
 	if (l.missing) {
@@ -196,7 +196,7 @@ bool compile_executable(const struct compile_job *job, const char *path,
 bool compile_object(const struct compile_job *job, const char *path,
 		    char **error)
 {
-	struct link l = {.at = {"-r", "%objects"}, .n = 2};
+	struct link_line l = {.at = {"-r", "%objects"}, .n = 2};
 
 	return run_module(job, &l, true, path, error);
 }
