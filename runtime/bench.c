@@ -49,7 +49,8 @@ sbp_status bench_report(sbp_model *m, struct bench *b, sbp_message *e)
 	       "\"comm_ms\": %s, \"peak_rss_mib\": %lld, \"recv_bytes\": "
 	       "%lld, \"ranks\": %d, \"threads\": %d}\n",
 	       (long long)b->steps, number(med, median(b->ms, b->steps)),
-	       number(min, b->ms[0]), number(comm, median(b->comm_ms, b->steps)),
+	       number(min, b->ms[0]),
+	       number(comm, median(b->comm_ms, b->steps)),
 	       (long long)greatest[1], (long long)greatest[0], m->world,
 	       m->threads);
 	return SBP_OK;

@@ -207,7 +207,8 @@ static void cell_reduce(const struct sources *s, const struct cell *c,
 				r.from + i * r.from_stride, r.from_stride,
 				r.n - i < CHUNK ? r.n - i : CHUNK};
 
-			reduce_run(s, &run, to + (r.to + i * r.to_stride) * width,
+			reduce_run(s, &run,
+				   to + (r.to + i * r.to_stride) * width,
 				   r.to_stride);
 		}
 	} while (runs_next(&r, c));

@@ -45,7 +45,8 @@ sbp_status model_fail_at(sbp_model *m, int line, const char *op,
 	const char *of = value ? " of '" : "", *quote = value ? "'" : "";
 	sbp_message full;
 
-	message_set(&full, SBP_FAILED, "rank %d, step %llu, %s%s%s%s, %s:%d: %s",
+	message_set(&full, SBP_FAILED,
+		    "rank %d, step %llu, %s%s%s%s, %s:%d: %s",
 		    m->rank, (unsigned long long)m->step + 1, op, of,
 		    value ? value : "", quote, m->private_->p->file, line,
 		    e->text);
