@@ -24,6 +24,10 @@ struct boxing {
 	int nsteps;
 	const Dist *step;	/* the distribution after each move */
 	int64_t recv_busiest, recv_total, lower_bound;
+	/* With a topology: the bytes of the busiest rank by the plan that
+	 * receives least, and what both take. */
+	int64_t least_busiest;
+	double seconds, least_seconds;
 	struct plan *plan;	/* plan.c's own */
 };
 
@@ -204,6 +208,12 @@ void sites_reset(void);
 void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
 		int64_t *recv, int64_t *local);
 
+/* On equal placements: bytes that each site combines or copies of devices
+ * that have its coordinates on the mesh axes in NEAR, a bit each; of itself
+ * where these are all. */
+void move_bytes_near(Type t, Dist from, Dist to, const struct sites *s,
+		     unsigned near, int64_t *bytes);
+
 /* Bytes that one move FROM -> TO receives: by the rank that receives most,
  * and by all. */
 struct traffic {
@@ -213,6 +223,56 @@ struct traffic move_traffic_of(Type t, Dist from, Dist to);
 struct traffic move_traffic(Type t, Dist from, Dist to);	/* cached */
 /* A lower bound for the busiest rank of any plan. */
 int64_t boxing_bound(Type t, Dist from, Dist to);
+
+/* ---- topology.c: what links of a mesh cost ---- */
+
+struct mesh_link {
+	double latency;		/* seconds until the first byte */
+	double rate;		/* bytes a second */
+};
+
+/* Lines of a topology file. Later ones go before earlier ones. */
+struct topology_line {
+	Name placement;		/* NULL: all */
+	Name axis_name;		/* NULL: axis is meant */
+	int axis;		/* -1: all */
+	bool between;		/* not along an axis: between placements */
+	struct mesh_link link;
+	Span span, placement_span, axis_span;
+};
+struct topology {
+	LIST(struct topology_line) lines;
+};
+/* False after reporting errors at the file's lines; if PATH cannot be read
+ * *cannot is set, and errno tells why. */
+bool topology_read(struct arena *a, const char *path, struct topology *t,
+		   bool *cannot);
+/* Whether what T names is in G; reports what is not. */
+bool topology_fits(const struct topology *t, const struct graph *g);
+struct mesh_link topology_link(const struct topology *t, const struct placement *on,
+			  int axis);
+struct mesh_link topology_between(const struct topology *t);
+
+/* ---- predict.c: the seconds of a move ---- */
+
+/* From now on along the links of T; NULL: among ranks of one host. T must
+ * live until plan_reset. */
+void predict_along(const struct topology *t);
+bool predict_has_topology(void);
+double move_seconds(Type t, Dist from, Dist to, const struct sites *s);
+
+/* ---- plan_search.c: the cheapest path of moves ---- */
+
+enum { MAX_STEPS = 3 };
+struct route {
+	int n;
+	Dist step[MAX_STEPS];	/* after each move */
+};
+/* Of at most MOST moves, by the bytes of the busiest rank, or by predicted
+ * SECONDS; looks at all ranks if they are at most RANKS. No path receives
+ * less than BOUND. */
+void route_find(Type t, Dist from, Dist to, int ranks, int most,
+		int64_t bound, bool seconds, struct route *r);
 
 /* ---- plan.c: the cheapest sequence of moves ---- */
 

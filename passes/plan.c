@@ -1,8 +1,6 @@
 /*
- * plan.c: the cheapest sequence of moves that does a conversion. A search
- * over the distributions in between, on both placements; every move is legal,
- * so a path is correct whatever it passes. Fewest bytes for the busiest rank
- * first, then fewest moves, then fewest bytes in all.
+ * plan.c: the plan of each conversion, its exact bytes on all ranks, and what
+ * inference predicts of it. Equal conversions are planned once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,235 +8,15 @@
 #include "passes/passes.h"
 
 enum {
-	MAX_STEPS = 3,
 	FEW_RANKS = 16,		/* all of them are looked at in a prediction */
-	MANY_RANKS = 256,	/* ... and in a plan */
-	MANY_EDGES = 100000,	/* paths of three moves are tried up to here */
+	MANY_RANKS = 256,	/* ... and in a plan, */
+	MORE_AXES = 64,		/* with more than two mesh axes */
 };
 
-/* ---- the search ---- */
-
-struct path {
-	int n;
-	Dist step[MAX_STEPS];
-	int64_t busiest, total;
-};
-
-struct search {
-	struct arena *a;
-	Type t;
-	Dist from, to;
-	const struct sites *s;
-	LIST(Dist) middle;
-	int most;		/* moves of the paths tried now */
-	int64_t bound;		/* good enough */
-	struct path now, best;
-	int64_t *recv[MAX_STEPS + 1];	/* sums so far, by depth */
-	int64_t *edge, *local;
-};
-
-static bool good_enough(const struct search *s)
+/* How many ranks a search looks at, all or a sample. */
+static int ranks_of(Dist from, Dist to)
 {
-	return s->best.n && s->best.busiest <= s->bound;
-}
-
-/* Sets the sums after one more move; false if that is no use any more. */
-static bool add_move(struct search *s, int depth, Dist from, Dist to,
-		     int64_t *busiest, int64_t *total)
-{
-	const int64_t *before = s->recv[depth];
-	int64_t *after = s->recv[depth + 1];
-
-	move_bytes(s->t, from, to, s->s, s->edge, s->local);
-	*busiest = *total = 0;
-	for (int i = 0; i < s->s->n; i++) {
-		after[i] = before[i] + s->edge[i];
-		*total += after[i];
-		if (after[i] > *busiest)
-			*busiest = after[i];
-	}
-	if (!s->best.n || *busiest < s->best.busiest)
-		return true;
-	return *busiest == s->best.busiest && s->best.n == s->most &&
-	       *total < s->best.total;
-}
-
-static bool goes_back(const struct search *s, Dist from, Dist to)
-{
-	return from.on != to.on && from.on == s->to.on;
-}
-
-/* All ways to go on from AT, after DEPTH moves. */
-static void extend(struct search *s, int depth, Dist at)
-{
-	int64_t busiest, total;
-
-	if (depth + 1 == s->most) {
-		s->now.step[depth] = s->to;
-		if (!add_move(s, depth, at, s->to, &busiest, &total))
-			return;
-		s->best = s->now;
-		s->best.n = depth + 1;
-		s->best.busiest = busiest;
-		s->best.total = total;
-		return;
-	}
-	for (int i = 0; i < s->middle.n && !good_enough(s); i++) {
-		Dist next = s->middle.at[i];
-
-		if (goes_back(s, at, next) || dist_eq(at, next) ||
-		    !add_move(s, depth, at, next, &busiest, &total))
-			continue;
-		s->now.step[depth] = next;
-		extend(s, depth + 1, next);
-	}
-}
-
-/* ---- distributions in between ---- */
-
-static void add_middle(struct search *s, Dist d)
-{
-	if (dist_eq(d, s->from) || dist_eq(d, s->to))
-		return;
-	for (int i = s->middle.n - 1; i >= 0; i--)
-		if (dist_eq(s->middle.at[i], d))
-			return;
-	PUSH(s->a, s->middle, d);
-}
-
-/* Puts the mesh axes that MODEL splits outside, or inside, of the others. */
-static void order_as(Dist *d, Dist model, bool outside)
-{
-	int n = 0;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (int i = 0; i < d->on->naxes; i++) {
-			int k = dist_nth(model, i);
-			bool split = model.t[k].kind == SBP_S;
-
-			if ((split == outside) == (pass == 0))
-				d->order[n++] = (uint8_t)k;
-		}
-}
-
-static bool nested(Dist d)
-{
-	for (int k = 0; k < d.on->naxes; k++)
-		for (int j = 0; j < k; j++)
-			if (d.t[k].kind == SBP_S && sbp_eq(d.t[k], d.t[j]))
-				return true;
-	return false;
-}
-
-static void add_orders(struct search *s, Dist d)
-{
-	const Dist model[2] = {s->from, s->to};
-
-	for (int k = 0; k < MAX_MESH; k++)
-		d.order[k] = (uint8_t)k;
-	add_middle(s, d);
-	if (!nested(d))
-		return;
-	for (int i = 0; i < 2; i++) {
-		if (model[i].on != d.on)
-			continue;
-		order_as(&d, model[i], true);
-		add_middle(s, d);
-		order_as(&d, model[i], false);
-		add_middle(s, d);
-	}
-}
-
-struct choices {
-	Sbp t[MAX_RANK + 3];
-	int n;
-};
-
-static void add_choice(struct choices *c, Sbp t)
-{
-	for (int i = 0; i < c->n; i++)
-		if (sbp_eq(c->t[i], t))
-			return;
-	c->t[c->n++] = t;
-}
-
-/* What mesh axis K of ON may be in between: splits first, they share work. */
-static struct choices choices_of(const struct search *s,
-				 const struct placement *on, int k)
-{
-	struct choices c = {.n = 0};
-
-	if (on->extent[k] == 1) {
-		add_choice(&c, s->to.on == on ? s->to.t[k] : sbp_b());
-		return c;
-	}
-	for (int axis = 0; axis < s->t.shape.rank; axis++)
-		if (s->t.shape.d[axis] > 1)
-			add_choice(&c, sbp_s(axis));
-	add_choice(&c, sbp_b());
-	if (s->from.on == on && s->from.t[k].kind == SBP_P)
-		add_choice(&c, s->from.t[k]);
-	if (s->to.on == on && s->to.t[k].kind == SBP_P)
-		add_choice(&c, s->to.t[k]);
-	return c;
-}
-
-static void add_middles(struct search *s, const struct placement *on)
-{
-	struct choices c[MAX_MESH];
-	int at[MAX_MESH] = {0}, k;
-
-	for (k = 0; k < on->naxes; k++)
-		c[k] = choices_of(s, on, k);
-	for (;;) {
-		Dist d = dist_on(on, sbp_b());
-
-		for (k = 0; k < on->naxes; k++)
-			d.t[k] = c[k].t[at[k]];
-		add_orders(s, d);
-		for (k = on->naxes - 1; k >= 0 && ++at[k] == c[k].n; k--)
-			at[k] = 0;
-		if (k < 0)
-			return;
-	}
-}
-
-/* Without P, direct receipts of what is missing are the bound itself. */
-static bool direct_is_best(Dist from, Dist to)
-{
-	return !dist_has(from, SBP_P) && !dist_has(to, SBP_P);
-}
-
-static void search_init(struct search *s, Type t, Dist from, Dist to,
-			int limit)
-{
-	size_t n;
-
-	*s = (struct search){.a = arena_new(), .t = t, .from = from, .to = to};
-	s->s = sites_of(from.on, to.on, limit);
-	n = (size_t)s->s->n + 1;
-	for (int i = 0; i <= MAX_STEPS; i++)
-		s->recv[i] = NEW_N(s->a, int64_t, n);
-	s->edge = NEW_N(s->a, int64_t, n);
-	s->local = NEW_N(s->a, int64_t, n);
-}
-
-static void search_run(struct search *s, int most)
-{
-	s->most = 1;
-	extend(s, 0, s->from);
-	if (direct_is_best(s->from, s->to) || good_enough(s))
-		return;
-	add_middles(s, s->from.on);
-	if (s->from.on != s->to.on)
-		add_middles(s, s->to.on);
-	for (s->most = 2; s->most <= most && !good_enough(s); s->most++) {
-		int64_t edges = (int64_t)s->middle.n * s->middle.n * s->s->n;
-
-		if (s->most > 2 && edges > MANY_EDGES)
-			return;
-		extend(s, 0, s->from);
-	}
+	return from.on->naxes > 2 || to.on->naxes > 2 ? MORE_AXES : MANY_RANKS;
 }
 
 /* ---- patterns seen before ---- */
@@ -252,6 +30,9 @@ struct plan {
 	int *rank;
 	int n;			/* of them */
 	int64_t uses;		/* while totals are summed */
+	/* with a topology */
+	int64_t least_busiest;
+	double seconds, least_seconds;
 };
 
 /* Type and distributions in a few words, equal where all bytes are. */
@@ -371,10 +152,6 @@ static struct memo *memo_of(Type t, Dist from, Dist to)
 
 /* ---- predictions ---- */
 
-/* Of ranks on one host: what a move costs to start, and bytes a second. */
-static const double start_receive = 1e-6, start_copy = 0.3e-6;
-static const double receive_rate = 10e9, copy_rate = 20e9;
-
 static int64_t greatest(const int64_t *v, int n)
 {
 	int64_t most = 0;
@@ -385,30 +162,27 @@ static int64_t greatest(const int64_t *v, int n)
 	return most;
 }
 
-static double move_seconds(struct search *s, Dist from, Dist to)
+static double route_seconds(Type t, Dist from, const struct route *r,
+			    int ranks)
 {
-	int64_t recv, local;
+	double seconds = 0;
 
-	move_bytes(s->t, from, to, s->s, s->edge, s->local);
-	recv = greatest(s->edge, s->s->n);
-	local = greatest(s->local, s->s->n);
-	return (recv ? start_receive : start_copy) +
-	       (double)recv / receive_rate + (double)local / copy_rate;
+	for (int i = 0; i < r->n; i++) {
+		const struct sites *s = sites_of(from.on, r->step[i].on,
+						 ranks);
+
+		seconds += move_seconds(t, from, r->step[i], s);
+		from = r->step[i];
+	}
+	return seconds;
 }
 
 static double predict(Type t, Dist from, Dist to)
 {
-	struct search s;
-	double seconds = 0;
+	struct route r;
 
-	search_init(&s, t, from, to, FEW_RANKS);
-	search_run(&s, 2);
-	for (int i = 0; i < s.best.n; i++) {
-		seconds += move_seconds(&s, from, s.best.step[i]);
-		from = s.best.step[i];
-	}
-	arena_free(s.a);
-	return seconds;
+	route_find(t, from, to, FEW_RANKS, 2, 0, predict_has_topology(), &r);
+	return route_seconds(t, from, &r, FEW_RANKS);
 }
 
 /* One address for each placement of a conversion, however it is spelt. */
@@ -473,26 +247,42 @@ static void plan_finish(struct plan *p, Type t, Dist from)
 	p->busiest = greatest(p->recv, s->n);
 }
 
+/* What the plan costs beside that of the fewest bytes. */
+static void plan_compare(struct plan *p, Type t, Dist from, Dist to,
+			 const struct route *r)
+{
+	struct route least;
+	struct plan other = {.nsteps = 0};
+
+	route_find(t, from, to, ranks_of(from, to), MAX_STEPS, p->bound, false,
+		   &least);
+	other.nsteps = least.n;
+	other.step = least.step;
+	plan_finish(&other, t, from);
+	p->least_busiest = other.busiest;
+	p->seconds = route_seconds(t, from, r, MANY_RANKS);
+	p->least_seconds = route_seconds(t, from, &least, MANY_RANKS);
+}
+
 static struct plan *plan_make(Type t, Dist from, Dist to)
 {
 	struct plan *p = NEW(memory, struct plan);
 	const struct placement *on = to.on;
-	struct search s;
+	struct route r;
 
 	same_address(from, &to);
 	p->bound = boxing_bound(t, from, to);
-	if (dist_eq(from, to)) {
-		p->algorithm = "";
+	p->algorithm = "";
+	if (dist_eq(from, to))
 		return p;
-	}
-	search_init(&s, t, from, to, MANY_RANKS);
-	s.bound = p->bound;
-	search_run(&s, MAX_STEPS);
-	p->nsteps = s.best.n;
+	route_find(t, from, to, ranks_of(from, to), MAX_STEPS, p->bound,
+		   predict_has_topology(), &r);
+	p->nsteps = r.n;
 	p->step = NEW_N(memory, Dist, p->nsteps);
-	memcpy(p->step, s.best.step, sizeof *p->step * (size_t)p->nsteps);
-	arena_free(s.a);
+	memcpy(p->step, r.step, sizeof *p->step * (size_t)p->nsteps);
 	plan_finish(p, t, from);
+	if (predict_has_topology())
+		plan_compare(p, t, from, to, &r);
 	p->step[p->nsteps - 1].on = on;
 	return p;
 }
@@ -511,6 +301,9 @@ void plan_boxing(struct boxing *b)
 	b->recv_busiest = p->busiest;
 	b->recv_total = p->total;
 	b->lower_bound = p->bound;
+	b->least_busiest = p->least_busiest;
+	b->seconds = p->seconds;
+	b->least_seconds = p->least_seconds;
 }
 
 void plan_totals(struct program *p)

@@ -282,22 +282,61 @@ struct view {
 	int64_t rest;			/* bytes along axes without a cut */
 };
 
+/* Elements of Y in those pieces of the source, from axis I of its chain on,
+ * that lie on devices with the coordinates of COORD on the axes in NEAR. */
+static int64_t near_count(const struct view *v, const struct cut *c, int i,
+			  Interval piece, Interval y, const int *coord,
+			  unsigned near)
+{
+	int64_t n = 0;
+	int k;
+
+	for (; i < c->nfrom && near >> c->from[i] & 1; i++) {
+		Interval part = split(piece.n, v->from->extent[c->from[i]],
+				      coord[c->from[i]]);
+
+		piece = (Interval){piece.lo + part.lo, part.n};
+	}
+	if (interval_and(piece, y).n == 0)
+		return 0;
+	for (k = i; k < c->nfrom && !(near >> c->from[k] & 1); k++)
+		;
+	if (k == c->nfrom)
+		return interval_and(piece, y).n;
+	for (int part = 0; part < v->from->extent[c->from[i]]; part++) {
+		Interval p = split(piece.n, v->from->extent[c->from[i]], part);
+
+		p.lo += piece.lo;
+		n += near_count(v, c, i + 1, p, y, coord, near);
+	}
+	return n;
+}
+
+/* What the device at SITE keeps of tensor axis C. */
+static Interval kept(const struct view *v, const struct cut *c,
+		     const struct site *site)
+{
+	const int *to = site->coord[v->to_side];
+	Interval y = cut_at(c->n, v->to, c->nto, c->to, to);
+
+	if (c->nkeep)
+		y = interval_and(y, cut_at(c->n, v->to, c->nkeep, c->keep,
+					   to));
+	return y;
+}
+
 /* What the device at SITE keeps, in bytes, and how much of it is its own. */
 static void volumes(const struct view *v, const struct site *site,
 		    int64_t *whole, int64_t *own)
 {
 	const int *from = site->coord[v->from_side];
-	const int *to = site->coord[v->to_side];
 
 	*whole = *own = v->rest;
 	for (int j = 0; j < v->ncut; j++) {
 		const struct cut *c = &v->cut[j];
-		Interval y = cut_at(c->n, v->to, c->nto, c->to, to);
+		Interval y = kept(v, c, site);
 		Interval x = cut_at(c->n, v->from, c->nfrom, c->from, from);
 
-		if (c->nkeep)
-			y = interval_and(y, cut_at(c->n, v->to, c->nkeep,
-						   c->keep, to));
 		*whole *= y.n;
 		*own *= interval_and(x, y).n;
 	}
@@ -305,16 +344,23 @@ static void volumes(const struct view *v, const struct site *site,
 		*own = 0;
 }
 
+static void view_init(struct view *v, Type t, Dist from, Dist to,
+		      const struct sites *s, struct flow *f)
+{
+	*v = (struct view){.from = from.on, .to = to.on};
+	flow_of(from, to, f);
+	v->from_side = from.on == s->on[0] ? 0 : 1;
+	v->to_side = to.on == s->on[0] ? 0 : 1;
+	v->ncut = cuts_of(t, from, to, f, v->cut, &v->rest);
+}
+
 void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
 		int64_t *recv, int64_t *local)
 {
-	struct view v = {.from = from.on, .to = to.on};
+	struct view v;
 	struct flow f;
 
-	flow_of(from, to, &f);
-	v.from_side = from.on == s->on[0] ? 0 : 1;
-	v.to_side = to.on == s->on[0] ? 0 : 1;
-	v.ncut = cuts_of(t, from, to, &f, v.cut, &v.rest);
+	view_init(&v, t, from, to, s, &f);
 	for (int i = 0; i < s->n; i++) {
 		const struct site *at = &s->at[i];
 		int64_t whole;
@@ -325,6 +371,32 @@ void move_bytes(Type t, Dist from, Dist to, const struct sites *s,
 			continue;
 		volumes(&v, at, &whole, &local[i]);
 		recv[i] = f.parts * whole - local[i];
+	}
+}
+
+void move_bytes_near(Type t, Dist from, Dist to, const struct sites *s,
+		     unsigned near, int64_t *bytes)
+{
+	struct view v;
+	struct flow f;
+	int64_t parts = 1;
+
+	view_init(&v, t, from, to, s, &f);
+	for (int k = 0; k < from.on->naxes; k++)
+		if (f.reduce[k] && !(near >> k & 1))
+			parts *= from.on->extent[k];
+	for (int i = 0; i < s->n; i++) {
+		const struct site *at = &s->at[i];
+		const int *coord = at->coord[v.to_side];
+
+		bytes[i] = 0;
+		if (!at->in[v.to_side] || is_filled(to, &f, coord))
+			continue;
+		bytes[i] = parts * v.rest;
+		for (int j = 0; j < v.ncut; j++)
+			bytes[i] *= near_count(
+				&v, &v.cut[j], 0, (Interval){0, v.cut[j].n},
+				kept(&v, &v.cut[j], at), coord, near);
 	}
 }
 
