@@ -481,6 +481,12 @@ static Val make_op(struct low *l, enum op op, const struct expr *e,
 	return finish(l, n);
 }
 
+static bool are_axes(Val v)
+{
+	return v.kind == V_INT || v.kind == V_NONE || v.kind == V_BAD ||
+	       val_is_list(v);
+}
+
 static Val call_op(struct low *l, enum op op, const struct expr *e,
 		   const struct args *args)
 {
@@ -494,6 +500,13 @@ static Val call_op(struct low *l, enum op op, const struct expr *e,
 	}
 	if (!bind_args(l, e, args, p, info->nparam))
 		return val_bad();
+	if ((op == OP_max || op == OP_min) && p[1].given && !are_axes(p[1].v)) {
+		hint(l, "%simum(a, b) compares elements", info->name);
+		return fail(l, p[1].at,
+			    "argument 'axis' is an integer or a list of them, "
+			    "found %s",
+			    val_what(p[1].v));
+	}
 	if (op == OP_matmul)
 		return tensor_matmul(l, p[0].v, p[1].v, e->span);
 	if (op != OP_cast)
@@ -536,13 +549,13 @@ static Val dispatch(struct low *l, const struct expr *e, struct def *d,
 	return as ? name_result(l, e, as, v) : v;
 }
 
-static bool exists(struct low *l, Name name)
+bool is_function(struct low *l, Name name)
 {
 	struct args none = {0};
 	enum op op;
 
-	return prelude_def(l, name) || find_op(l, name, &op) ||
-	       is_builtin(l, name, &none);
+	return user_def(l->f.unit, name) || prelude_def(l, name) ||
+	       find_op(l, name, &op) || is_builtin(l, name, &none);
 }
 
 Val eval_call(struct low *l, const struct expr *e)
@@ -553,7 +566,7 @@ Val eval_call(struct low *l, const struct expr *e)
 
 	if (l->stop)
 		return val_bad();
-	if (!d && !exists(l, e->name))
+	if (!is_function(l, e->name))
 		return unknown_function(l, e);
 	if (e->as && !(as = eval_text(l, e->as)))
 		return val_bad();

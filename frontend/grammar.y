@@ -431,7 +431,8 @@ static int yyreport_syntax_error(const yypcontext_t *c, struct parse *p,
 	yysymbol_kind_t found = yypcontext_token(c);
 
 	(void)scanner;
-	p->errors++;
+	if (p->errors++ >= MAX_SYNTAX_ERRORS)
+		return 0;	/* the lexer ended the file for this */
 	say_found(c, p, expected(c, buffer, sizeof buffer));
 	hint_syntax(found, p);
 	note_open(found, p);

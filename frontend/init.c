@@ -50,22 +50,6 @@ static void store_float(void *to, enum dtype t, double d)
 		memcpy(to, &h, sizeof h);
 }
 
-static bool int_fits(enum dtype t, int64_t i)
-{
-	switch (t) {
-	case DT_BOOL:
-		return i == 0 || i == 1;
-	case DT_U8:
-		return i >= 0 && i <= UINT8_MAX;
-	case DT_I8:
-		return i >= INT8_MIN && i <= INT8_MAX;
-	case DT_I32:
-		return i >= INT32_MIN && i <= INT32_MAX;
-	default:
-		return true;
-	}
-}
-
 /* Little endian, as the machines that this compiles for. */
 static bool store(struct low *l, void *to, enum dtype t, Val v, Span at)
 {

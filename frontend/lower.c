@@ -319,8 +319,11 @@ void lower_stmts(struct low *l, const struct stmts *s)
 		/* One error a call is enough inside the prelude. */
 		if (l->f.user.lo && diag_errors() > errors)
 			l->f.returned = true;
-		if (diag_errors() >= MAX_ERRORS)
+		if (diag_errors() >= MAX_ERRORS && !l->stop) {
 			l->stop = true;
+			diag_note((Span){0, 0}, "%d errors are enough",
+				  MAX_ERRORS);
+		}
 	}
 	l->depth--;
 }

@@ -94,6 +94,7 @@ void val_print(struct text *t, Val v); /* as "{v}" shows it */
 const char *val_show(struct low *l, Val v);
 Val val_binary(struct low *l, enum oper op, Val a, Val b, Span at);
 Val val_unary(struct low *l, enum oper op, Val a, Span at);
+bool int_fits(enum dtype t, int64_t i);
 /* V as an integer, a list of integers, ...; false after an error that begins
  * with WHAT. V_BAD fails silently. */
 bool want_int(struct low *l, Val v, Span at, const char *what, int64_t *i);
@@ -245,6 +246,8 @@ Val tensor_cast(struct low *l, Val v, enum dtype t, Span at);
 /* ---- call.c: functions ---- */
 
 Val eval_call(struct low *l, const struct expr *e);
+/* Whether a call of NAME would find a function here. */
+bool is_function(struct low *l, Name name);
 
 /* What stands between the parentheses of a call, evaluated. */
 struct given {

@@ -138,6 +138,9 @@ Val scope_value(struct low *l, Name name, Span at)
 	for (int t = 0; t < DT_N; t++)
 		PUSH(l->a, near.l, name_of(dtype_name((enum dtype)t)));
 	hint_near(l, name, &near);
+	if (is_function(l, name))
+		hint(l, "'%s' is a function; functions are called: %s(...)",
+		     name, name);
 	return fail(l, at, "unknown name '%s'", name);
 }
 

@@ -109,8 +109,9 @@ struct stmts {
 };
 
 /* One parse: what lexer, parser and constructors share. */
-#define MAX_OPEN 200  /* brackets and braces that may be open at once */
-#define MAX_DEPTH 400 /* of an expression's tree */
+#define MAX_OPEN 200         /* brackets and braces that may be open at once */
+#define MAX_SYNTAX_ERRORS 20 /* then the rest of the file is skipped */
+#define MAX_DEPTH 400        /* of an expression's tree */
 struct parse {
 	struct arena *a;
 	const struct source *source;

@@ -412,6 +412,22 @@ Val val_unary(struct low *l, enum oper op, Val a, Span at)
 	return a.i == INT64_MIN ? overflow(l, at) : val_int(-a.i);
 }
 
+bool int_fits(enum dtype t, int64_t i)
+{
+	switch (t) {
+	case DT_BOOL:
+		return i == 0 || i == 1;
+	case DT_U8:
+		return i >= 0 && i <= UINT8_MAX;
+	case DT_I8:
+		return i >= INT8_MIN && i <= INT8_MAX;
+	case DT_I32:
+		return i >= INT32_MIN && i <= INT32_MAX;
+	default:
+		return true;
+	}
+}
+
 /* ---- wanted kinds ---- */
 
 bool want_int(struct low *l, Val v, Span at, const char *what, int64_t *i)
