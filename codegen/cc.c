@@ -135,8 +135,6 @@ static void command(struct run *r, const char *cc, bool object,
 			word(r, "%s/%s", r->dir, job->name[i]);
 	if (object)
 		return;
-	if (job->main_object)
-		word(r, "%s", job->main_object);
 	for (int i = 0; i < job->nlibraries; i++)
 		word(r, "%s", job->libraries[i]);
 	word(r, "-Wl,--as-needed");

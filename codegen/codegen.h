@@ -184,7 +184,6 @@ struct compile_job {
 	int nlibraries;
 	const char *arch;		/* "native", or clang's name */
 	int opt;			/* 0..3 */
-	const char *main_object;	/* NULL, or an object that has main */
 };
 /* A path below the prefix that holds the running executable, PREFIX/bin/sbpc:
  * "lib/sbpc/prelude.sbp". malloc'ed. */

@@ -115,8 +115,6 @@ static void executable_args(struct link_line *l, const struct compile_job *job)
 	add_libc(l, "crt1.o");
 	add_libc(l, "crti.o");
 	add(l, "%objects");
-	if (job->main_object)
-		add(l, job->main_object);
 	for (int i = 0; i < job->nlibraries; i++)
 		add(l, job->libraries[i]);
 	if (sleef)

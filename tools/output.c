@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/build.h"
@@ -24,10 +25,18 @@ const char *outputs_add(struct outputs *o, const char *path)
 	return temporary;
 }
 
+/* A device or a pipe, which renaming would replace. */
+static bool is_special(const char *path)
+{
+	struct stat s;
+
+	return !stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
 bool outputs_text(struct outputs *o, const char *path, const char *text,
 		  size_t n)
 {
-	FILE *f = fopen(outputs_add(o, path), "wb");
+	FILE *f = fopen(is_special(path) ? path : outputs_add(o, path), "wb");
 	bool good;
 
 	if (!f)
@@ -38,10 +47,18 @@ bool outputs_text(struct outputs *o, const char *path, const char *text,
 	return true;
 }
 
+static bool replace(const char *temporary, const char *path)
+{
+	if (!is_special(path))
+		return !rename(temporary, path);
+	errno = EEXIST;
+	return false;
+}
+
 bool outputs_commit(struct outputs *o)
 {
 	for (int i = 0; i < o->path.n; i++) {
-		if (rename(o->temporary.at[i], o->path.at[i])) {
+		if (!replace(o->temporary.at[i], o->path.at[i])) {
 			failed(o->path.at[i]);
 			outputs_abort(o);
 			return false;
