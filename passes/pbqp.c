@@ -14,14 +14,33 @@
 #include "passes/passes.h"
 
 enum { MAX_SCOPE = 24, WIDE = 96 };
+static const size_t KEPT_MAX = 64 << 20;	/* entries that are remembered */
+
+/* Equal tables have the same number, so that what was computed from them is
+ * found again: a layer that repeats is eliminated once. */
+struct table {
+	int id;
+	size_t size;
+	const Cost *at;
+	Cost *made;		/* at, when it was made here */
+	int uses;		/* factors and memories that hold it */
+};
 
 struct factor {
 	int n;
 	int *var;		/* ascending */
 	size_t *stride;
-	const Cost *at;
-	Cost *owned;		/* at, when it was made here */
+	struct table *table;
+	bool message;		/* made here, so its axes are in order */
 	bool dead;
+};
+
+/* What eliminating a variable left: a table whose least entry is 0, what was
+ * taken off, and the best values. */
+struct message {
+	struct table *table;
+	Cost shift;
+	uint16_t *best;
 };
 
 struct variable {
@@ -50,6 +69,14 @@ struct pbqp {
 	LIST(struct step) steps;
 	Cost constant;
 	int *mark, stamp;
+	struct bytemap given;	/* addresses of tables -> struct table */
+	struct bytemap values;	/* the contents of unary costs -> a number */
+	struct bytemap memory;	/* eliminations -> struct message, and sums of
+				 * two tables -> struct table */
+	LIST(struct table *) made;
+	int ntables, nvalues;
+	size_t kept;		/* entries that the memory holds */
+	struct text key;
 };
 
 int pbqp_variable(struct pbqp *q, int domain)
@@ -76,6 +103,56 @@ static void attach(struct pbqp *q, struct factor *f)
 		PUSH(q->a, q->var[f->var[i]].factors, f);
 }
 
+static struct table *table_new(struct pbqp *q, const Cost *at, size_t size)
+{
+	struct table *t = NEW(q->a, struct table);
+
+	t->id = q->ntables++;
+	t->size = size;
+	t->at = at;
+	return t;
+}
+
+static struct table *table_given(struct pbqp *q, const Cost *at, size_t size)
+{
+	void **slot = bytemap_at(q->a, &q->given, &at, sizeof at);
+
+	if (!*slot)
+		*slot = table_new(q, at, size);
+	return *slot;
+}
+
+static struct table *table_make(struct pbqp *q, size_t size)
+{
+	Cost *at = malloc(sizeof *at * (size ? size : 1));
+	struct table *t = table_new(q, at, size);
+
+	if (!at)
+		bug("out of memory for a table of %zu entries", size);
+	t->made = at;
+	PUSH(q->a, q->made, t);
+	return t;
+}
+
+static void table_drop(struct table *t)
+{
+	if (--t->uses > 0 || !t->made)
+		return;
+	free(t->made);
+	t->made = NULL;
+	t->at = NULL;
+}
+
+/* Whether the memory takes T. */
+static bool table_keep(struct pbqp *q, struct table *t)
+{
+	if (q->kept + t->size > KEPT_MAX)
+		return false;
+	q->kept += t->size;
+	t->uses++;
+	return true;
+}
+
 /* Sorts the axes of F by variable; the strides go with them. */
 static void sort_scope(struct factor *f)
 {
@@ -99,7 +176,6 @@ void pbqp_add(struct pbqp *q, int nvars, const int *vars, const Cost *table)
 
 	f->var = NEW_N(q->a, int, nvars);
 	f->stride = NEW_N(q->a, size_t, nvars);
-	f->at = table;
 	for (int i = nvars - 1; i >= 0; i--) {
 		if (q->var[vars[i]].domain == 1)
 			continue;
@@ -118,6 +194,7 @@ void pbqp_add(struct pbqp *q, int nvars, const int *vars, const Cost *table)
 		for (int i = 0; i < v->domain; i++)
 			v->unary[i] += table[i];
 	} else {
+		f->table = table_given(q, table, stride);
 		attach(q, f);
 		PUSH(q->a, q->all, f);
 	}
@@ -295,7 +372,7 @@ static void walk_start(struct pbqp *q, struct walk *w, const struct bucket *b)
 		w->at[j] = 0;
 	}
 	for (int i = 0; i < b->nf; i++) {
-		w->p[i] = b->f[i]->at;
+		w->p[i] = b->f[i]->table->at;
 		w->sx[i] = stride_in(b->f[i], b->x);
 		for (int j = 0; j < b->n; j++)
 			w->s[i * b->n + j] = stride_in(b->f[i], b->scope[j]);
@@ -341,40 +418,112 @@ static Cost least(const struct walk *w, const Cost *unary, Cost *sum,
 	return sum[best];
 }
 
-static void own_strides(struct pbqp *q, struct factor *f)
-{
-	size_t stride = 1;
+/* ---- messages ---- */
 
-	f->stride = NEW_N(q->a, size_t, f->n + 1);
-	for (int i = f->n - 1; i >= 0; i--) {
-		f->stride[i] = stride;
-		stride *= (size_t)q->var[f->var[i]].domain;
+static void key_int(struct pbqp *q, size_t i)
+{
+	text_add_n(&q->key, (const char *)&i, sizeof i);
+}
+
+/* The number of these costs: equal ones have the same. */
+static size_t values_id(struct pbqp *q, const Cost *at, int n)
+{
+	void **slot = bytemap_at(q->a, &q->values, at,
+				 sizeof *at * (size_t)n);
+
+	if (!*slot)
+		*slot = (void *)(intptr_t)++q->nvalues;
+	return (size_t)(intptr_t)*slot;
+}
+
+/* All that a message depends on. */
+static void key_of(struct pbqp *q, const struct bucket *b, const Cost *unary)
+{
+	size_t values = values_id(q, unary, q->var[b->x].domain);
+
+	q->key.n = 0;
+	key_int(q, values);
+	key_int(q, (size_t)b->n);
+	for (int j = 0; j < b->n; j++)
+		key_int(q, (size_t)q->var[b->scope[j]].domain);
+	for (int i = 0; i < b->nf; i++) {
+		key_int(q, (size_t)b->f[i]->table->id);
+		key_int(q, stride_in(b->f[i], b->x));
+		for (int j = 0; j < b->n; j++)
+			key_int(q, stride_in(b->f[i], b->scope[j]));
 	}
 }
 
+/* Takes the least entry off all. */
+static Cost normalise(Cost *at, size_t n)
+{
+	Cost low = at[0];
+
+	for (size_t i = 1; i < n; i++)
+		if (at[i] < low)
+			low = at[i];
+	for (size_t i = 0; i < n; i++)
+		at[i] -= low;
+	return low;
+}
+
 /* What is left of a bucket once x takes its best value everywhere. */
-static struct factor *minimise(struct pbqp *q, struct bucket *b,
-			       const Cost *unary, uint16_t *best)
+static struct message *minimise(struct pbqp *q, struct bucket *b,
+				const Cost *unary)
 {
 	int domain = q->var[b->x].domain;
 	Cost *sum = malloc(sizeof *sum * (size_t)domain);
-	struct factor *r = NEW(q->a, struct factor);
+	struct message *m = NEW(q->a, struct message);
 	struct walk w;
 
-	r->n = b->n;
-	r->var = NEW_N(q->a, int, b->n + 1);
-	memcpy(r->var, b->scope, sizeof(int) * (size_t)b->n);
-	own_strides(q, r);
-	r->at = r->owned = malloc(sizeof(Cost) * b->size);
-	if (!sum || !r->owned)
-		bug("out of memory for a table of %zu entries", b->size);
+	m->table = table_make(q, b->size);
+	m->best = NEW_N(q->a, uint16_t, b->size);
+	if (!sum)
+		bug("out of memory");
 	walk_start(q, &w, b);
 	for (size_t i = 0; i < b->size; i++) {
-		r->owned[i] = least(&w, unary, sum, domain, &best[i]);
+		m->table->made[i] = least(&w, unary, sum, domain, &m->best[i]);
 		walk_next(&w);
 	}
+	m->shift = normalise(m->table->made, b->size);
 	free(sum);
-	return r;
+	return m;
+}
+
+static struct message *message_of(struct pbqp *q, struct bucket *b,
+				  const Cost *unary)
+{
+	struct message *m;
+	void **slot;
+
+	key_of(q, b, unary);
+	slot = bytemap_at(q->a, &q->memory, q->key.at, q->key.n);
+	if (*slot)
+		return *slot;
+	m = minimise(q, b, unary);
+	if (table_keep(q, m->table))
+		*slot = m;
+	return m;
+}
+
+static struct factor *factor_of(struct pbqp *q, const struct bucket *b,
+				struct table *t)
+{
+	struct factor *f = NEW(q->a, struct factor);
+	size_t stride = 1;
+
+	f->n = b->n;
+	f->message = true;
+	f->table = t;
+	t->uses++;
+	f->var = NEW_N(q->a, int, b->n + 1);
+	f->stride = NEW_N(q->a, size_t, b->n + 1);
+	memcpy(f->var, b->scope, sizeof(int) * (size_t)b->n);
+	for (int i = b->n - 1; i >= 0; i--) {
+		f->stride[i] = stride;
+		stride *= (size_t)q->var[f->var[i]].domain;
+	}
+	return f;
 }
 
 static struct factor *same_scope(struct pbqp *q, const struct factor *f)
@@ -384,33 +533,53 @@ static struct factor *same_scope(struct pbqp *q, const struct factor *f)
 	for (int i = 0; i < v->factors.n; i++) {
 		struct factor *o = v->factors.at[i];
 
-		if (o->owned && !o->dead && o->n == f->n &&
+		if (o->message && !o->dead && o->n == f->n &&
 		    !memcmp(o->var, f->var, sizeof(int) * (size_t)f->n))
 			return o;
 	}
 	return NULL;
 }
 
+static struct table *sum_of(struct pbqp *q, const struct table *x,
+			    const struct table *y)
+{
+	int key[2] = {x->id, y->id};
+	void **slot = bytemap_at(q->a, &q->memory, key, sizeof key);
+	struct table *t = *slot;
+
+	if (t)
+		return t;
+	t = table_make(q, x->size);
+	for (size_t i = 0; i < x->size; i++)
+		t->made[i] = x->at[i] + y->at[i];
+	if (table_keep(q, t))
+		*slot = t;
+	return t;
+}
+
 /* Puts a message in its place: into the constant, a variable, another
  * message over the same variables, or among the factors. */
-static void deliver(struct pbqp *q, struct factor *f, size_t size)
+static void deliver(struct pbqp *q, struct factor *f, Cost shift)
 {
 	struct factor *old = f->n > 1 ? same_scope(q, f) : NULL;
-	Cost *into = NULL;
 
-	if (!f->n)
-		into = &q->constant;
-	else if (f->n == 1)
-		into = q->var[f->var[0]].unary;
-	else if (old)
-		into = old->owned;
-	if (!into) {
+	q->constant += shift;
+	if (f->n == 1) {
+		Cost *into = q->var[f->var[0]].unary;
+
+		for (size_t i = 0; i < f->table->size; i++)
+			into[i] += f->table->at[i];
+	} else if (old) {
+		struct table *t = sum_of(q, old->table, f->table);
+
+		t->uses++;
+		table_drop(old->table);
+		old->table = t;
+	} else if (f->n) {
 		attach(q, f);
 		return;
 	}
-	for (size_t i = 0; i < size; i++)
-		into[i] += f->at[i];
-	free(f->owned);
+	table_drop(f->table);
 }
 
 /* Takes as many of the factors from FIRST on as fit LIMIT together, one at
@@ -449,27 +618,30 @@ static void eliminate(struct pbqp *q, int x, size_t limit)
 	int done = 0;
 
 	drop_dead(v);
+	q->constant += normalise(v->unary, (size_t)v->domain);
 	do {
 		struct bucket b = {.x = x};
+		struct message *m;
 		struct factor *f;
 
 		done += fill_bucket(q, &b, limit, v->factors.at + done,
 				    v->factors.n - done);
-		s.best = NEW_N(q->a, uint16_t, b.size);
-		f = minimise(q, &b, unary, s.best);
+		m = message_of(q, &b, unary);
+		f = factor_of(q, &b, m->table);
+		s.best = m->best;
 		s.n = b.n;
 		s.scope = f->var;
 		if (done < v->factors.n || unary != v->unary)
 			s.n = -1;
 		unary = NEW_N(q->a, Cost, v->domain);
-		deliver(q, f, b.size);
+		deliver(q, f, m->shift);
 	} while (done < v->factors.n);
 	if (s.n < 0)
 		keep_factors(q, &s, v);
 	for (int i = 0; i < v->factors.n; i++) {
 		v->factors.at[i]->dead = true;
 		if (s.n >= 0)
-			free(v->factors.at[i]->owned);
+			table_drop(v->factors.at[i]->table);
 	}
 	v->done = true;
 	PUSH(q->a, q->steps, s);
@@ -499,7 +671,7 @@ static Cost entry(const struct factor *f, const int *choice, int var, int x)
 
 		at += f->stride[j] * (size_t)c;
 	}
-	return f->at[at];
+	return f->table->at[at];
 }
 
 static int by_trying(struct pbqp *q, const struct step *s, const int *choice)
@@ -543,8 +715,15 @@ static void choose(struct pbqp *q, int *choice)
 		}
 		choice[s->var] = by_trying(q, s, choice);
 		for (int j = 0; j < s->factors.n; j++)
-			free(s->factors.at[j]->owned);
+			table_drop(s->factors.at[j]->table);
 	}
+}
+
+static void forget(struct pbqp *q)
+{
+	for (int i = 0; i < q->made.n; i++)
+		free(q->made.at[i]->made);
+	text_free(&q->key);
 }
 
 static Cost cost_of(struct pbqp *q, Cost **unary, const int *choice)
@@ -592,6 +771,7 @@ struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice)
 		refresh(q, &q->var[x]);
 	}
 	choose(q, choice);
+	forget(q);
 	r.bound = q->constant;
 	r.cost = cost_of(q, unary, choice);
 	return r;
