@@ -401,7 +401,11 @@ static void hint_syntax(yysymbol_kind_t found, struct parse *p)
 	static const char reserved[] = "a word that starts a statement is no "
 				       "name there; give it another name";
 
-	if (!strcmp(yysymbol_name(found), "'='") && p->before >= PLACEMENT &&
+	Name near = p->began ? nearest_statement(p->began) : NULL;
+
+	if (near && (found == YYSYMBOL_NAME || found == YYSYMBOL_TEXT))
+		diag_hint("did you mean '%s'?", near);
+	else if (!strcmp(yysymbol_name(found), "'='") && p->before >= PLACEMENT &&
 	    p->before <= IMPORT)
 		diag_hint("%s", reserved);
 	else if (found == YYSYMBOL_AS)

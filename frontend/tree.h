@@ -115,12 +115,14 @@ struct stmts {
 struct parse {
 	struct arena *a;
 	const struct source *source;
-	uint32_t at, end; /* the lexer's offsets in the source */
-	int start;        /* token that selects what is parsed, or 0 */
-	uint32_t last_hi; /* where the last token ends */
-	Span unclosed;    /* a bracket that a declaration cut off */
-	int last, before; /* the last two tokens */
-	bool new_line;    /* the current token is the first of its line */
+	uint32_t at, end;  /* the lexer's offsets in the source */
+	int start;         /* token that selects what is parsed, or 0 */
+	uint32_t last_hi;  /* where the last token ends */
+	Span unclosed;     /* a bracket that a declaration cut off */
+	int last, before;  /* the last two tokens */
+	Name first, began; /* the name that began the statement, if it
+			    * is the last token, the one before */
+	bool new_line;     /* the current token is the first of its line */
 	int nopen;
 	struct {
 		char c;
@@ -172,6 +174,8 @@ struct stmt *tree_named(struct parse *p, enum stmt_kind kind, Span at,
 			Name name, Span name_at);
 struct stmts *tree_stmts(struct parse *p, struct stmts *l, struct stmt *s);
 
+/* The word that starts a statement and is nearest to WORD, or NULL. */
+Name nearest_statement(Name word);
 const char *operator_text(enum oper op);
 /* The tree as source; reads back to the same tree. */
 void tree_print(const struct stmts *file, struct text *t);
