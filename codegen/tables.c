@@ -88,24 +88,34 @@ static const char *dist_id(struct tables *t, Dist d)
 	return s;
 }
 
-static void add_dist(struct tables *t, Dist d, const char *name,
-		     struct text *out)
+static void add_terms(Dist d, struct text *t)
 {
-	text_add(out, "#define %s {&%s, {", name, placement_name(t, d.on));
 	for (int i = 0; i < d.on->naxes; i++) {
 		Sbp term = d.t[i];
 
-		text_add(out, "%s{'%c', %d, ", i > 0 ? ", " : "",
+		text_add(t, "%s{'%c', %d, ", i > 0 ? ", " : "",
 			 "_BSP"[term.kind], term.kind == SBP_S ? term.axis : 0);
 		if (term.kind == SBP_P)
-			text_add(out, "'%c'}", "+xn"[term.red]);
+			text_add(t, "'%c'}", "+xn"[term.red]);
 		else
-			text_add(out, "0}");
+			text_add(t, "0}");
 	}
-	text_add(out, "}, {");
+}
+
+static void add_dist(struct tables *t, Dist d, const char *name,
+		     struct text *out)
+{
+	struct text row = {0};
+
+	text_add(&row, "{&%s, {", placement_name(t, d.on));
+	add_terms(d, &row);
+	text_add(&row, "}, {");
 	for (int i = 0; i < d.on->naxes; i++)
-		text_add(out, "%s%d", i > 0 ? ", " : "", d.order[i]);
-	text_add(out, "}}\n");
+		text_add(&row, "%s%d", i > 0 ? ", " : "", d.order[i]);
+	text_add(&row, "}}");
+	text_add(out, "#define %s %s%s\n", name,
+		 strlen(name) + row.n > 70 ? "\\\n\t" : "", row.at);
+	text_free(&row);
 }
 
 const char *dist_macro(struct tables *t, Dist d, struct text *out)

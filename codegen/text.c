@@ -8,7 +8,7 @@
 
 #include "codegen/codegen.h"
 
-enum { COLUMNS = 80, TAB = 8, MOST_SOURCE = 72 };
+enum { COLUMNS = 80, TAB = 8, MOST_SOURCE = 80 };
 
 /* ---- names ---- */
 
@@ -220,6 +220,8 @@ void text_source(struct text *t, Span at)
 {
 	const struct source *s = source_of(at);
 	const char *line, *end;
+	size_t start = t->n;
+	ptrdiff_t room;
 	bool long_line;
 
 	if (s == NULL)
@@ -229,15 +231,16 @@ void text_source(struct text *t, Span at)
 		line--;
 	line += strspn(line, " \t");
 	end = line + strcspn(line, "\r\n");
-	long_line = end - line > MOST_SOURCE;
+	text_line(t, at);
+	room = MOST_SOURCE - (ptrdiff_t)(t->n - start);
+	long_line = end - line > room;
 	if (long_line) {
-		end = line + MOST_SOURCE - 4;
+		end = line + (room < 24 ? 20 : room - 4);
 		while (end > line && ((unsigned char)*end & 0xc0) == 0x80)
 			end--;
 	}
 	while (end > line && (end[-1] == ' ' || end[-1] == '\t'))
 		end--;
-	text_line(t, at);
 	text_comment(t, line, (size_t)(end - line));
 	text_add(t, "%s", long_line ? " ..." : "");
 }
@@ -387,15 +390,27 @@ static void text_column(struct text *t, int column)
 	text_add(t, "%*s", column % TAB, "");
 }
 
-/* The last place after a comma of S, within WIDTH and inside at most DEPTH
- * brackets, where a line may end; 0: none. Strings stay whole. */
-static size_t cut_at(const char *s, size_t width, int depth)
+/* Whether a line may end before S[i], a space: after a comma or, if
+ * OPERATORS, after an operator. */
+static bool may_end(const char *s, size_t i, bool operators)
+{
+	if (i < 2 || s[i] != ' ')
+		return false;
+	if (!operators)
+		return s[i - 1] == ',';
+	return strchr("+-*/=&|?:<>", s[i - 1]) != NULL &&
+	       strchr(" &|<>=!", s[i - 2]) != NULL;
+}
+
+/* The last place of S within WIDTH and inside at most DEPTH brackets where a
+ * line may end; 0: none. Strings stay whole. */
+static size_t cut_at(const char *s, size_t width, int depth, bool operators)
 {
 	size_t best = 0;
 	int inside = 0;
 	bool quoted = false;
 
-	for (size_t i = 0; s[i] != '\0' && i + 1 <= width; i++) {
+	for (size_t i = 0; s[i] != '\0' && i <= width; i++) {
 		if (quoted && s[i] == '\\')
 			i++;
 		else if (s[i] == '"')
@@ -404,15 +419,14 @@ static size_t cut_at(const char *s, size_t width, int depth)
 			inside++;
 		else if (!quoted && strchr(")]}", s[i]))
 			inside--;
-		else if (!quoted && inside <= depth && s[i] == ',' &&
-			 s[i + 1] == ' ')
-			best = i + 1;
+		else if (!quoted && inside <= depth && may_end(s, i, operators))
+			best = i;
 	}
 	return best;
 }
 
 /* How much of S, of which no more than WIDTH columns fit, makes a line: up to
- * the outermost comma that fits. */
+ * the outermost place that fits. */
 static size_t fitting(const char *s, size_t width)
 {
 	size_t n = strlen(s);
@@ -420,14 +434,16 @@ static size_t fitting(const char *s, size_t width)
 	if (n <= width)
 		return n;
 	for (int depth = 0; depth < 8; depth++) {
-		size_t cut = cut_at(s, width, depth);
+		size_t cut = cut_at(s, width, depth, false);
 
+		if (cut == 0)
+			cut = cut_at(s, width, depth, true);
 		if (cut > 0)
 			return cut;
 	}
 	for (; width < n; width++)
-		if (cut_at(s, width, 8) > 0)
-			return cut_at(s, width, 8);
+		if (cut_at(s, width, 8, false) > 0)
+			return cut_at(s, width, 8, false);
 	return n;
 }
 
