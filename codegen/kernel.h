@@ -139,6 +139,9 @@ struct nest {
 	const char **name;
 	struct access **in;	/* of inputs from outside, else v is NULL */
 	struct access *out;	/* v NULL: not stored */
+	/* Where later phases find an element again, instead of computing it
+	 * anew: its own output, or one that is written later still. */
+	const struct access **home;
 	int **from;		/* the node that makes an input, or -1 */
 	int nphases;
 	bool fails;
@@ -154,7 +157,8 @@ struct shared {
 struct writer {
 	struct nest *k;
 	struct lines l;
-	bool open;		/* loops over the elements of a row are written */
+	int phase;
+	bool open;		/* in a loop over the elements of a row */
 	bool *done;		/* by node: elements that are computed, if !open */
 	struct shared shared;
 };

@@ -3,6 +3,8 @@
  * each row the phases, which are loops over the elements.
  */
 
+#include <string.h>
+
 #include "codegen/kernel.h"
 
 #define line(w, ...) put(&(w)->l, __VA_ARGS__)
@@ -105,16 +107,12 @@ static const char *load_text(const struct nest *k, const struct access *x)
 			  pointer_text(k, x), lanes);
 }
 
-static void store(struct writer *w, int i)
+static void store(struct writer *w, const struct access *x, const char *value)
 {
 	const struct nest *k = w->k;
-	const struct access *x = &k->out[i];
-	enum dtype t;
-	const char *value = k->name[i], *lanes;
+	enum dtype t = x->v->type.dtype;
+	const char *lanes;
 
-	if (x->v == NULL)
-		return;
-	t = x->v->type.dtype;
 	if (!in_lanes(k, x)) {
 		if (k->vectors)
 			value = arena_text(k->a, t == DT_BOOL ? "%s[0] != 0"
@@ -134,32 +132,92 @@ static void store(struct writer *w, int i)
 
 /* ---- one node ---- */
 
-static const char *operand(const struct nest *k, const struct shared *s, int i,
-			   int j)
+/* Whether the running phase finds element I in memory, where an earlier one
+ * left it. */
+static bool is_at_home(const struct writer *w, int i)
 {
-	const struct access *x = &k->in[i][j];
+	return w->open && w->k->home[i] != NULL && w->k->phase[i] < w->phase;
+}
 
-	if (k->from[i][j] >= 0)
-		return k->name[k->from[i][j]];
+static const char *operand(const struct writer *w, const struct shared *s,
+			   int i, int j)
+{
+	const struct nest *k = w->k;
+	const struct access *x = &k->in[i][j];
+	int from = k->from[i][j];
+
+	if (from >= 0 && !is_at_home(w, from))
+		return k->name[from];
+	if (from >= 0)
+		x = k->home[from];
 	for (int l = 0; l < s->at.n; l++)
 		if (s->at.at[l]->v == x->v && s->at.at[l]->loops == x->loops)
 			return s->name.at[l];
 	return load_text(k, x);
 }
 
-static void map_statement(struct writer *w, const struct shared *s, int i)
+static const char *map_text(const struct writer *w, const struct shared *s,
+			    int i)
 {
 	const struct nest *k = w->k;
 	const struct node *n = k->body[i];
 	const char *x[3] = {NULL};
 
-	if (node_is_number(n))
-		return;
 	for (int j = 0; j < n->nin && j < 3; j++)
-		x[j] = operand(k, s, i, j);
-	line(w, "const %s %s = %s;",
-	     expr_type(n->out[0]->type.dtype, k->vectors), k->name[i],
-	     expr_map(k->a, n, k->vectors, x));
+		x[j] = operand(w, s, i, j);
+	return arena_text(k->a, "const %s %s = %s;",
+			  expr_type(n->out[0]->type.dtype, k->vectors),
+			  k->name[i], expr_map(k->a, n, k->vectors, x));
+}
+
+/* What operand J of node I is loaded from, or NULL. */
+static const struct access *loaded(const struct writer *w, int i, int j)
+{
+	const struct nest *k = w->k;
+	int from = k->from[i][j];
+
+	if (from < 0)
+		return &k->in[i][j];
+	return is_at_home(w, from) ? k->home[from] : NULL;
+}
+
+static bool is_shared(const struct shared *s, const struct access *x)
+{
+	for (int l = 0; l < s->at.n; l++)
+		if (s->at.at[l]->v == x->v && s->at.at[l]->loops == x->loops)
+			return true;
+	return false;
+}
+
+static void share(struct writer *w, const struct access *x)
+{
+	struct nest *k = w->k;
+	struct shared *s = &w->shared;
+	const char *name = arena_text(k->a, "%s_%d", x->param, s->at.n);
+
+	line(w, "const %s %s = %s;", expr_type(x->v->type.dtype, k->vectors),
+	     name, load_text(k, x));
+	PUSH(k->a, s->at, x);
+	PUSH(k->a, s->name, name);
+}
+
+/* A statement that would be too long loads its operands before. */
+static void map_statement(struct writer *w, int i)
+{
+	const char *text;
+
+	if (node_is_number(w->k->body[i]))
+		return;
+	text = map_text(w, &w->shared, i);
+	for (int j = 0; strlen(text) + 8 * (size_t)w->l.indent > 79 &&
+			j < w->k->body[i]->nin; j++) {
+		const struct access *x = loaded(w, i, j);
+
+		if (x != NULL && !is_shared(&w->shared, x))
+			share(w, x);
+		text = map_text(w, &w->shared, i);
+	}
+	line(w, "%s", text);
 }
 
 /* ---- what a phase computes for each element ---- */
@@ -175,8 +233,9 @@ static bool folds_in(const struct nest *k, int i, int phase)
 }
 
 /* Marks the elements that phase needs; false if there is nothing to do. */
-static bool find_needed(const struct nest *k, int phase, bool *needed)
+static bool find_needed(const struct writer *w, int phase, bool *needed)
 {
+	const struct nest *k = w->k;
 	bool any = false;
 
 	for (int i = k->nbody - 1; i >= 0; i--) {
@@ -190,11 +249,17 @@ static bool find_needed(const struct nest *k, int phase, bool *needed)
 		for (int j = 0; j < k->body[i]->nin; j++) {
 			int from = k->from[i][j];
 
-			if (from >= 0 && is_element(k, from))
+			if (from >= 0 && is_element(k, from) &&
+			    !is_at_home(w, from))
 				needed[from] = true;
 		}
 	}
 	return any;
+}
+
+static bool same_access(const struct access *a, const struct access *b)
+{
+	return a != NULL && a->v == b->v && a->loops == b->loops;
 }
 
 /* How often what is now computed reads X. */
@@ -210,41 +275,24 @@ static int uses_of(const struct writer *w, const struct access *x, int phase,
 		if (!now && !folds_in(k, i, phase))
 			continue;
 		for (int j = 0; j < k->body[i]->nin; j++)
-			uses += k->in[i][j].v == x->v &&
-				k->in[i][j].loops == x->loops;
+			uses += same_access(loaded(w, i, j), x);
 	}
 	return uses;
 }
 
-static bool is_shared(const struct shared *s, const struct access *x)
-{
-	for (int l = 0; l < s->at.n; l++)
-		if (s->at.at[l]->v == x->v && s->at.at[l]->loops == x->loops)
-			return true;
-	return false;
-}
-
 static void share_loads(struct writer *w, int phase, const bool *needed)
 {
-	struct nest *k = w->k;
-	struct shared *s = &w->shared;
+	const struct nest *k = w->k;
 
 	for (int i = 0; i < k->nbody; i++) {
 		if (!needed[i] && !folds_in(k, i, phase))
 			continue;
 		for (int j = 0; j < k->body[i]->nin; j++) {
-			const struct access *x = &k->in[i][j];
-			const char *name;
+			const struct access *x = loaded(w, i, j);
 
-			if (x->v == NULL || is_shared(s, x) ||
-			    uses_of(w, x, phase, needed) < 2)
-				continue;
-			name = arena_text(k->a, "%s%d", x->param, s->at.n);
-			line(w, "const %s %s = %s;",
-			     expr_type(x->v->type.dtype, k->vectors), name,
-			     load_text(k, x));
-			PUSH(k->a, s->at, x);
-			PUSH(k->a, s->name, name);
+			if (x != NULL && !is_shared(&w->shared, x) &&
+			    uses_of(w, x, phase, needed) >= 2)
+				share(w, x);
 		}
 	}
 }
@@ -258,7 +306,18 @@ static void accumulate(struct writer *w, const struct shared *s, int i)
 		lanes = lanes_text(k);
 	line(w, "%s",
 	     expr_accumulate(k->a, k->body[i], k->vectors, k->name[i],
-			     operand(k, s, i, 0), lanes));
+			     operand(w, s, i, 0), lanes));
+}
+
+/* Where it belongs, or where later phases find it. */
+static void store_element(struct writer *w, int i)
+{
+	const struct nest *k = w->k;
+
+	if (k->out[i].v != NULL)
+		store(w, &k->out[i], k->name[i]);
+	else if (w->open && k->home[i] != NULL)
+		store(w, k->home[i], k->name[i]);
 }
 
 static void element_block(struct writer *w, int phase, const bool *needed)
@@ -274,16 +333,16 @@ static void element_block(struct writer *w, int phase, const bool *needed)
 		if (!needed[i])
 			continue;
 		if (w->open || !w->done[i])
-			map_statement(w, &w->shared, i);
+			map_statement(w, i);
 		w->done[i] = true;
 		if (k->phase[i] == phase)
-			store(w, i);
+			store_element(w, i);
 	}
 }
 
 /* ---- loops ---- */
 
-static bool open_loop(struct writer *w, int i)
+static void open_loop(struct writer *w, int i)
 {
 	const struct nest *k = w->k;
 	const struct loop *l = &k->loop[i];
@@ -292,7 +351,7 @@ static bool open_loop(struct writer *w, int i)
 	const char *start = part ? "lo" : "0";
 
 	if (l->straight)
-		return false;
+		return;
 	if (i == k->cut) {
 		start = "start";
 		end = "end";
@@ -304,7 +363,6 @@ static bool open_loop(struct writer *w, int i)
 	w->l.indent++;
 	if (vector && lanes_text(k) != NULL)
 		line(w, "const int n = sbp_lanes(%s - %s);", end, l->index);
-	return true;
 }
 
 static void close_loops(struct writer *w, int indent)
@@ -321,6 +379,15 @@ static void start_fold(struct writer *w, int i)
 	     k->name[i], expr_identity(k->a, n, k->vectors));
 }
 
+/* Whether a loop over the elements of a row is written. */
+static bool has_loop(const struct nest *k)
+{
+	for (int i = 0; i < k->nloops; i++)
+		if (k->loop[i].reduced && !k->loop[i].straight)
+			return true;
+	return false;
+}
+
 /* The loop of phase over the elements of a row. */
 static void phase_loop(struct writer *w, int phase)
 {
@@ -328,17 +395,18 @@ static void phase_loop(struct writer *w, int phase)
 	bool *needed = NEW_N(k->a, bool, k->nbody);
 	int indent = w->l.indent;
 
-	if (!find_needed(k, phase, needed))
+	w->phase = phase;
+	w->open = has_loop(k);
+	if (!find_needed(w, phase, needed))
 		return;
 	if (phase > 0 && w->open)
 		text_add(&w->l.t, "\n");
 	for (int i = 0; i < k->nbody; i++)
 		if (folds_in(k, i, phase))
 			start_fold(w, i);
-	w->open = false;
 	for (int i = 0; i < k->nloops; i++)
-		if (k->loop[i].reduced && open_loop(w, i))
-			w->open = true;
+		if (k->loop[i].reduced)
+			open_loop(w, i);
 	element_block(w, phase, needed);
 	close_loops(w, indent);
 }
@@ -360,16 +428,18 @@ static void finish_fold(struct writer *w, int i)
 static void row_block(struct writer *w, int phase)
 {
 	const struct nest *k = w->k;
-	const struct shared none = {0};
 
+	if (w->open)
+		w->shared = (struct shared){0};
 	for (int i = 0; i < k->nbody; i++) {
 		if (!k->d.row[i] || k->phase[i] != phase)
 			continue;
 		if (node_is_fold(k->body[i]))
 			finish_fold(w, i);
 		else
-			map_statement(w, &none, i);
-		store(w, i);
+			map_statement(w, i);
+		if (k->out[i].v != NULL)
+			store(w, &k->out[i], k->name[i]);
 	}
 }
 

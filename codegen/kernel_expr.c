@@ -375,8 +375,8 @@ static const char *masked(struct arena *a, const struct node *fold,
 
 	if (lanes == NULL)
 		return x;
-	return arena_text(a, "%s_where(m_first(%s), %s, %s)", which, lanes, x,
-			  expr_identity(a, fold, true));
+	return arena_text(a, "%s_keep(%s, %s, %s)", which, x, lanes,
+			  expr_identity(a, fold, false));
 }
 
 static const char *whole_accumulate(struct arena *a, const struct node *fold,

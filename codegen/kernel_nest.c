@@ -349,11 +349,95 @@ static void find_names(struct nest *k)
 	}
 }
 
+/* ---- elements that several phases need ---- */
+
+static bool is_costly(const struct node *n)
+{
+	switch (n->op) {
+	case OP_exp:
+	case OP_log:
+	case OP_log1p:
+	case OP_sin:
+	case OP_cos:
+	case OP_tanh:
+	case OP_sigmoid:
+	case OP_erf:
+	case OP_pow:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Who needs an element: the last phase, and the last of its readers. What has
+ * a home is not computed again after its own phase. */
+struct use {
+	int phase, reader;
+};
+
+static struct use last_use(const struct nest *k, int i, const struct use *use)
+{
+	struct use last = {k->phase[i], i};
+
+	for (int r = i + 1; r < k->nbody; r++)
+		for (int j = 0; j < k->body[r]->nin; j++) {
+			int phase = k->phase[r];
+
+			if (k->from[r][j] != i)
+				continue;
+			if (node_is_fold(k->body[r]))
+				phase--;
+			else if (k->home[r] == NULL)
+				phase = use[r].phase;
+			if (phase > last.phase)
+				last.phase = phase;
+			last.reader = r;
+		}
+	return last;
+}
+
+/* An output whose place is free while element I is needed. */
+static const struct access *spare_output(const struct nest *k, int i,
+					 struct use last, const bool *taken)
+{
+	for (int o = 0; o < k->nbody; o++) {
+		const struct access *x = &k->out[o];
+
+		if (x->v != NULL && !taken[o] && !k->d.row[o] &&
+		    x->loops == (1u << k->nloops) - 1 &&
+		    x->v->type.dtype == k->body[i]->out[0]->type.dtype &&
+		    (k->phase[o] > last.phase ||
+		     (k->phase[o] == last.phase && o >= last.reader)))
+			return x;
+	}
+	return NULL;
+}
+
+static void find_homes(struct nest *k)
+{
+	bool *taken = NEW_N(k->a, bool, k->nbody);
+	struct use *use = NEW_N(k->a, struct use, k->nbody);
+
+	for (int i = k->nbody - 1; i >= 0; i--) {
+		use[i] = last_use(k, i, use);
+		if (k->d.row[i] || use[i].phase == k->phase[i])
+			continue;
+		if (k->out[i].v != NULL) {
+			k->home[i] = &k->out[i];
+		} else if (is_costly(k->body[i])) {
+			k->home[i] = spare_output(k, i, use[i], taken);
+			if (k->home[i] != NULL)
+				taken[k->home[i] - k->out] = true;
+		}
+	}
+}
+
 static void allocate(struct nest *k)
 {
 	k->phase = NEW_N(k->a, int, k->nbody);
 	k->name = NEW_N(k->a, const char *, k->nbody);
 	k->out = NEW_N(k->a, struct access, k->nbody);
+	k->home = NEW_N(k->a, const struct access *, k->nbody);
 	k->in = NEW_N(k->a, struct access *, k->nbody);
 	k->from = NEW_N(k->a, int *, k->nbody);
 	for (int i = 0; i < k->nbody; i++) {
@@ -392,5 +476,6 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 	choose_lane(k);
 	find_phases(k);
 	choose_parallel(k);
+	find_homes(k);
 	find_names(k);
 }

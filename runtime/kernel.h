@@ -68,6 +68,17 @@ SBP_INLINE sbp_m16 m_where(sbp_m16 c, sbp_m16 a, sbp_m16 b)
 	return (c & a) | (~c & b);
 }
 
+/* The first N lanes of X, OTHER in the rest. */
+SBP_INLINE sbp_v16 v_keep(sbp_v16 x, int n, float other)
+{
+	return v_where(m_first(n), x, v_set(other));
+}
+
+SBP_INLINE sbp_m16 m_keep(sbp_m16 x, int n, int other)
+{
+	return m_where(m_first(n), x, m_set(other));
+}
+
 /* ---- memory: whole vectors, or the first n elements of one ---- */
 
 SBP_INLINE sbp_v16 v_load(const float *p)
