@@ -125,33 +125,12 @@ bool in_model(struct low *l, Span at)
 	return false;
 }
 
-/* A number that the dtype of its tensor cannot hold would wrap in silence. */
-static bool numbers_fit(struct low *l, Span at, int nin, struct value **in,
-			const bool *weak)
-{
-	for (int i = 0; weak && i < nin; i++) {
-		enum dtype t = in[i]->type.dtype;
-		int64_t k;
-
-		if (!weak[i] || in[i]->def->op != OP_fill ||
-		    !(dtype_is_int(t) || t == DT_BOOL))
-			continue;
-		k = attr_int(in[i]->def, "int");
-		if (int_fits(t, k))
-			continue;
-		hint(l, "cast the tensor to a wider dtype first");
-		fail(l, at, "%lld does not fit %s", (long long)k,
-		     dtype_name(t));
-		return false;
-	}
-	return true;
-}
-
 struct node *begin(struct low *l, enum op op, Span at, int nin,
 		   struct value **in, const bool *weak)
 {
 	const struct placement *on;
 	struct node *n;
+	int errors;
 
 	if (!in_model(l, at))
 		return NULL;
@@ -168,9 +147,12 @@ struct node *begin(struct low *l, enum op op, Span at, int nin,
 	on = meeting(l, nin, in);
 	if (!meet(l, on, nin, in, at))
 		return NULL;
+	errors = diag_errors();
 	op_promote(l->g, op, place(l, at), nin, in, weak);
-	if (!numbers_fit(l, at, nin, in, weak))
+	if (diag_errors() > errors) { /* a number that does not fit */
+		diag_trail(l->f.trail);
 		return NULL;
+	}
 	n = node_new(l->g, op, place(l, at), nin, in);
 	n->on = on;
 	n->trail = l->f.trail;
