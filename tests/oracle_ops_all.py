@@ -494,7 +494,7 @@ FIRST_STEP = 0      # of a step's random numbers, as sbp_model counts
 
 def create_cases():
     for t in NUMPY:
-        for x in (3, 0):
+        for x in (1 if t == "bool" else 3, 0):
             whole = "" if t in FLOATS else f"int = {x}, "
             yield Case("fill", [], f"shape = [5, 3], value = {float(x)}, "
                        f"{whole}dtype = {t}", t,
