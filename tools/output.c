@@ -49,17 +49,17 @@ bool outputs_text(struct outputs *o, const char *path, const char *text,
 
 static bool replace(const char *temporary, const char *path)
 {
-	if (!is_special(path))
-		return !rename(temporary, path);
-	errno = EEXIST;
-	return false;
+	if (is_special(path)) {
+		usage_error(SBPC, "'%s' is not a regular file", path);
+		return false;
+	}
+	return !rename(temporary, path) || failed(path);
 }
 
 bool outputs_commit(struct outputs *o)
 {
 	for (int i = 0; i < o->path.n; i++) {
 		if (!replace(o->temporary.at[i], o->path.at[i])) {
-			failed(o->path.at[i]);
 			outputs_abort(o);
 			return false;
 		}
