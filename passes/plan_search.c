@@ -317,6 +317,16 @@ static void add_split(const struct search *s, struct choices *c, int axis)
 		add_choice(c, sbp_s(axis));
 }
 
+/* An axis of extent 1: the first device alone takes part. */
+static void add_root(const struct search *s, struct choices *c)
+{
+	for (int axis = 0; axis < s->t.shape.rank; axis++)
+		if (s->t.shape.d[axis] == 1) {
+			add_choice(c, sbp_s(axis));
+			return;
+		}
+}
+
 static bool splits(Dist d, int axis)
 {
 	int chain[MAX_MESH];
@@ -345,6 +355,7 @@ static struct choices choices_of(const struct search *s,
 	add_choice(&c, sbp_b());
 	for (int axis = 0; axis < rank; axis++)
 		add_split(s, &c, axis);
+	add_root(s, &c);
 	return c;
 }
 
