@@ -451,8 +451,24 @@ static enum dtype common(const struct op_info *info, int nin,
 	return category(literal) == 2 ? DT_F32 : DT_I64;
 }
 
-static struct value *cast_fill(struct graph *g, const struct node *fill,
-			       enum dtype to)
+/* Arithmetic wraps, so a literal may do so before; elsewhere it must fit. */
+static bool wraps(enum op op)
+{
+	return op == OP_add || op == OP_sub || op == OP_mul;
+}
+
+static int64_t literal_int(enum op op, const struct node *fill, enum dtype to)
+{
+	int64_t i = attr_int(fill, "int"), wrapped = dtype_wrap(to, i);
+
+	if (i != wrapped && !wraps(op))
+		diag_error(fill->span, "%lld does not fit %s", (long long)i,
+			   dtype_name(to));
+	return wrapped;
+}
+
+static struct value *cast_fill(struct graph *g, enum op op,
+			       const struct node *fill, enum dtype to)
 {
 	const struct attr *shape = node_attr(fill, "shape");
 	struct node *n = node_new(g, OP_fill, fill->span, 0, NULL);
@@ -463,14 +479,14 @@ static struct value *cast_fill(struct graph *g, const struct node *fill,
 	if (dtype_is_float(from) || dtype_is_float(to))
 		node_float(g, n, "value", attr_float(fill, "value"));
 	else
-		node_int(g, n, "int", attr_int(fill, "int"));
+		node_int(g, n, "int", literal_int(op, fill, to));
 	n->on = fill->on;
 	n->trail = fill->trail;
 	return node_done(g, n) ? n->out[0] : fill->out[0];
 }
 
-static struct value *cast_to(struct graph *g, struct value *v, enum dtype to,
-			     bool literal, Span span)
+static struct value *cast_to(struct graph *g, enum op op, struct value *v,
+			     enum dtype to, bool literal, Span span)
 {
 	struct node *n;
 
@@ -478,7 +494,7 @@ static struct value *cast_to(struct graph *g, struct value *v, enum dtype to,
 		return v;
 	if (literal && v->def->op == OP_fill &&
 	    category(to) >= category(v->type.dtype))
-		return cast_fill(g, v->def, to);
+		return cast_fill(g, op, v->def, to);
 	n = node_new(g, OP_cast, span, 1, &v);
 	node_dtype(g, n, "dtype", to);
 	n->on = v->def->on;
@@ -501,6 +517,7 @@ void op_promote(struct graph *g, enum op op, Span span, int nin,
 			to = DT_F32;
 		if (c == TAKES_BOOL)
 			to = DT_BOOL;
-		in[i] = cast_to(g, in[i], to, weak && weak[i], span);
+		in[i] = cast_to(g, op, in[i], to, weak && weak[i],
+				span);
 	}
 }

@@ -125,6 +125,8 @@ bool dtype_read(const char *s, enum dtype *t);
 int dtype_size(enum dtype t);			/* bytes */
 bool dtype_is_float(enum dtype t);
 bool dtype_is_int(enum dtype t);		/* bool is not one */
+/* I as an integer of dtype T, which wraps; I itself where it fits. */
+int64_t dtype_wrap(enum dtype t, int64_t i);
 /* PyTorch's: bool < integers < floats, then the wider. */
 enum dtype dtype_promote(enum dtype a, enum dtype b);
 

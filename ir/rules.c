@@ -101,6 +101,11 @@ static bool complete_fill(struct graph *g, struct node *n, enum dtype t)
 
 	if (!value && !exact)
 		return node_fail(n, "argument 'value' is missing");
+	if (exact && dtype_wrap(t, exact->i) != exact->i) {
+		diag_error(n->span, "%lld does not fit %s",
+			   (long long)exact->i, dtype_name(t));
+		return false;
+	}
 	if (exact) {
 		node_float(g, n, "value", (double)exact->i);
 		return true;

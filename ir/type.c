@@ -46,6 +46,22 @@ bool dtype_is_int(enum dtype t)
 	return t > DT_BOOL && t < DT_F16;
 }
 
+int64_t dtype_wrap(enum dtype t, int64_t i)
+{
+	switch (t) {
+	case DT_BOOL:
+		return i != 0;
+	case DT_U8:
+		return (uint8_t)i;
+	case DT_I8:
+		return (int8_t)(uint8_t)i;
+	case DT_I32:
+		return (int32_t)(uint32_t)i;
+	default:
+		return i;
+	}
+}
+
 enum dtype dtype_promote(enum dtype a, enum dtype b)
 {
 	enum dtype least = a < b ? a : b, most = a < b ? b : a;

@@ -95,6 +95,9 @@ IN_MODEL = [
     ("y = x ? x", "unexpected character '?'"),
     ("y = 9223372036854775808", "64 bits"),
     ("y = 3x", "not a number"),
+    ("const k: u8[1] = [1]\ny = k > 300", "300 does not fit u8"),
+    ("const k: u8[1] = [1]\ny = where(k > 0, k, -1)", "-1 does not fit u8"),
+    ("state s: i8[1] = [1]\nupdate s = 128", "128 does not fit i8"),
 ]
 
 # whole texts

@@ -243,7 +243,8 @@ def promotion():
                               [-129, 128, 255, 0]]),
         "cast(i, u8)": i.astype(U), "cast(i * 100, i8)": (i * 100).astype(C),
         "cast(u * 100, f16)": (u * 100).astype(H),
-        "cast(wide, bool)": wide != 0,
+        "cast(wide, bool)": wide != 0, "k + 300": (k.astype(I) + 300)
+        .astype(U), "k * -1": -k, "c - 200": (c.astype(I) - 200).astype(C),
     }.items()
 
 
