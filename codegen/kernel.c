@@ -2,6 +2,7 @@
  * kernel.c: functions of kernels, each once, and the calls of them.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/kernel.h"
@@ -24,7 +25,7 @@ const char *taken_text(struct arena *a, struct text *t)
 	return s;
 }
 
-/* ---- lines ---- */
+/* ---- lines: those with the function's name are broken when it is known ---- */
 
 static void put_text(struct lines *l, const char *end, const char *format,
 		     va_list args)
@@ -35,7 +36,10 @@ static void put_text(struct lines *l, const char *end, const char *format,
 	vsnprintf(s, sizeof s - 4, format, args);
 	n = strlen(s);
 	memcpy(s + n, end, strlen(end) + 1);
-	text_statement(&l->t, l->indent, s);
+	if (strchr(s, '@') == NULL)
+		text_statement(&l->t, l->indent, s);
+	else
+		text_add(&l->t, "\1%d %s\n", l->indent, s);
 }
 
 void put(struct lines *l, const char *format, ...)
@@ -260,12 +264,33 @@ static const char *function_name(struct emitter *e, const char *stem,
 	return name;
 }
 
+/* A line of a function's text, with NAME for '@'. "\1" and an indent before it
+ * ask for breaks. */
+static void add_line_text(struct text *t, const char *s, size_t n,
+			  const char *name)
+{
+	struct text named = {0};
+	const char *end = s + n;
+	char *from = (char *)s;
+	long indent = *s == '\1' ? strtol(s + 1, &from, 10) : 0;
+
+	for (const char *c = from + (*s == '\1'); c < end; c++)
+		if (*c == '@')
+			text_add(&named, "%s", name);
+		else
+			text_add_n(&named, c, 1);
+	if (*s == '\1')
+		text_statement(t, (int)indent, named.at);
+	else
+		text_add(t, "%s\n", named.at ? named.at : "");
+	text_free(&named);
+}
+
 static void add_function(struct emitter *e, struct function *f,
 			 const struct node *n)
 {
 	struct text *t = &e->kernels;
 	struct place p = place_of(n->span);
-	const char *s = f->text, *at;
 
 	text_add(t, "/* ");
 	text_source(t, n->span);
@@ -275,11 +300,9 @@ static void add_function(struct emitter *e, struct function *f,
 	f->path = p.path;
 	f->lines[f->nlines++] = p.line;
 	text_add(t, " */\n");
-	for (; (at = strchr(s, '@')) != NULL; s = at + 1) {
-		text_add_n(t, s, (size_t)(at - s));
-		text_add(t, "%s", f->name);
-	}
-	text_add(t, "%s\n", s);
+	for (const char *s = f->text; *s != '\0'; s += strcspn(s, "\n") + 1)
+		add_line_text(t, s, strcspn(s, "\n"), f->name);
+	text_add(t, "\n");
 }
 
 static void add_arguments(struct emitter *e, const struct params *p,
