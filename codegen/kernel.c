@@ -30,16 +30,25 @@ const char *taken_text(struct arena *a, struct text *t)
 static void put_text(struct lines *l, const char *end, const char *format,
 		     va_list args)
 {
-	char s[2048];
+	struct text s = {0};
+	va_list again;
 	size_t n;
+	char *at;
 
-	vsnprintf(s, sizeof s - 4, format, args);
-	n = strlen(s);
-	memcpy(s + n, end, strlen(end) + 1);
-	if (strchr(s, '@') == NULL)
-		text_statement(&l->t, l->indent, s);
+	va_copy(again, args);
+	n = (size_t)vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	at = malloc(n + 1);
+	if (at == NULL)
+		bug("no memory for a line of %zu bytes", n);
+	vsnprintf(at, n + 1, format, args);
+	text_add(&s, "%s%s", at, end);
+	free(at);
+	if (strchr(s.at, '@') == NULL)
+		text_statement(&l->t, l->indent, s.at);
 	else
-		text_add(&l->t, "\1%d %s\n", l->indent, s);
+		text_add(&l->t, "\1%d %s\n", l->indent, s.at);
+	text_free(&s);
 }
 
 void put(struct lines *l, const char *format, ...)
@@ -98,6 +107,7 @@ const char *param_value(struct emitter *e, struct params *p,
 	else
 		name = input_name(e->arena, p->values.n - p->nout);
 	p->nout += output;
+	p->local = e->p->local;
 	PUSH(e->arena, p->values, v);
 	PUSH(e->arena, p->names, name);
 	return name;
@@ -154,6 +164,25 @@ const char *param_first(struct emitter *e, struct params *p,
 	return "0";
 }
 
+static const struct value *buffer_of(const struct params *p, int i)
+{
+	const struct value *v = p->values.at[i];
+	const struct local *own = &p->local[v->id];
+
+	if (i < p->nout && own->over != NULL)
+		return own->over;
+	return own->same_as != NULL ? own->same_as : v;
+}
+
+const char *param_restrict(const struct params *p, int i)
+{
+	for (int k = 0; k < p->values.n; k++)
+		if (k != i && (k < p->nout || i < p->nout) &&
+		    buffer_of(p, k) == buffer_of(p, i))
+			return "";
+	return "restrict ";
+}
+
 void add_signature(struct text *t, const struct params *p, bool restricted)
 {
 	const char *comma = "";
@@ -166,7 +195,8 @@ void add_signature(struct text *t, const struct params *p, bool restricted)
 	for (int i = 0; i < p->values.n; i++) {
 		text_add(t, "%s%s%s *%s%s", comma, i < p->nout ? "" : "const ",
 			 dtype_c(p->values.at[i]->type.dtype),
-			 restricted ? "restrict " : "", p->names.at[i]);
+			 restricted ? param_restrict(p, i) : "",
+			 p->names.at[i]);
 		comma = ", ";
 	}
 	for (int i = 0; i < p->more_decls.n; i++) {

@@ -24,6 +24,38 @@ static const char *element(struct routine *r, const char *name,
 
 /* ---- permute ---- */
 
+enum { STRIP = 32 };
+
+/* Loops over axes of Y, axis STRIPPED last and in strips: a strip reads whole
+ * cache lines, and the lines that it writes stay in the cache. */
+static void strip_loops(struct routine *r, const struct value *y, int stripped,
+			const char **at)
+{
+	int last = rank_of(y) - 1;
+	const char *n = param_axis(r->e, &r->p, y, stripped), *end;
+
+	routine_loops(r, y, 0, stripped, at);
+	routine_loops(r, y, stripped + 1, last, at);
+	put_open(&r->l, "for (int64_t x = 0; x < %s; x += %d)", n, STRIP);
+	routine_loops(r, y, last, last + 1, at);
+	end = arena_text(r->a, "%s && %c < x + %d", n, "ijklpqrs"[stripped],
+			 STRIP);
+	put_open(&r->l, "for (int64_t %c = x; %c < %s; %c++)",
+		 "ijklpqrs"[stripped], "ijklpqrs"[stripped], end,
+		 "ijklpqrs"[stripped]);
+	at[stripped] = arena_text(r->a, "%c", "ijklpqrs"[stripped]);
+}
+
+/* Where the last axis of the input goes. */
+static int last_goes_to(const int64_t *dims, int rank)
+{
+	int i = 0;
+
+	while (dims[i] != rank - 1)
+		i++;
+	return i;
+}
+
 /* Axes at the end that stay in place move as runs. */
 static void write_permute(struct routine *r)
 {
@@ -31,13 +63,18 @@ static void write_permute(struct routine *r)
 	const int64_t *dims = node_attr(r->n, "dims")->ints;
 	const char *out[MAX_RANK], *in[MAX_RANK], *a = input(r, 0);
 	const char *to, *from;
-	int run = rank_of(y);
+	int run = rank_of(y), to_last;
 
 	while (run > 0 && dims[run - 1] == run - 1)
 		run--;
-	routine_loops(r, y, 0, run, out);
 	for (int i = 0; i < rank_of(y); i++)
-		out[i] = i < run ? out[i] : "0";
+		out[i] = "0";
+	to_last = run == rank_of(y) && run > 0 ? last_goes_to(dims, run) : 0;
+	if (run == rank_of(y) && run > 1 &&
+	    r->e->p->local[y->id].max.d[to_last] > STRIP)
+		strip_loops(r, y, to_last, out);
+	else
+		routine_loops(r, y, 0, run, out);
 	for (int i = 0; i < rank_of(y); i++)
 		in[dims[i]] = out[i];
 	to = routine_offset(r, y, out);

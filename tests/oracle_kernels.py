@@ -35,6 +35,8 @@ model m on mesh {{
   output narrow = cast(softmax(cast(x, f16)), f32)
   output mask = sum(cast(x > w, i64))
   output turned = transpose(x) @ x
+  output flipped = transpose(x) * 2
+  output middle = permute(reshape(concat([x, x, x, x]), [4, rows, width]), [2, 0, 1])
 }}
 """
 
@@ -76,6 +78,8 @@ def reference(x32, w32):
         "narrow": softmax(f16),
         "mask": (x > w).sum(),
         "turned": x.T @ x,
+        "flipped": x.T * 2,
+        "middle": np.stack([x] * 4).transpose(2, 0, 1),
     }
 
 
