@@ -9,6 +9,7 @@
  * together. On large meshes the product is too long to list; a list then
  * holds the neighbourhood of one candidate.
  */
+#include <math.h>
 #include <string.h>
 
 #include "passes/passes.h"
@@ -90,6 +91,7 @@ static void make_key(struct space *s, const struct request *r)
 	key_int(s, r->want.on ? space_dist(s, r->want) : -1);
 	key_int(s, r->reach);
 	key_int(s, r->inner);
+	key_int(s, r->fixed);
 }
 
 static bool is_leaf(enum op op)
@@ -224,17 +226,25 @@ static double gemm_seconds(struct space *s, const struct candidates *c,
 
 static bool inner_in(const struct request *r, int i)
 {
-	return r->inner >> (i < 15 ? i : 15) & 1;
+	return i < 15 && r->inner >> i & 1;
 }
 
 static bool inner_out(const struct request *r, int i)
 {
-	return r->inner >> (i < 15 ? 16 + i : 31) & 1;
+	return i < 15 && r->inner >> (16 + i) & 1;
 }
 
-/* Bytes that pass through memory. Rows are looked up, so a table counts as
+/* Of passing over a tensor once. */
+static double pass_seconds(int64_t bytes)
+{
+	double b = (double)bytes, fast = b < CACHE ? b : CACHE;
+
+	return fast / CACHE_RATE + (b - fast) / MEMORY_RATE;
+}
+
+/* Of what passes through memory. Rows are looked up, so a table counts as
  * much as what is taken from it. */
-static double memory_bytes(struct space *s, const struct candidates *c,
+static double memory_seconds(struct space *s, const struct candidates *c,
 			   const int *in, const int *out)
 {
 	const struct request *r = &c->maker->r;
@@ -243,10 +253,12 @@ static double memory_bytes(struct space *s, const struct candidates *c,
 
 	for (int i = look_up ? 1 : 0; i < c->nin; i++)
 		if (!inner_in(r, i))
-			sum += (double)space_bytes(s, c->in_type[i], in[i]);
+			sum += pass_seconds(
+				space_bytes(s, c->in_type[i], in[i]));
 	for (int i = 0; i < c->nout; i++)
 		if (!inner_out(r, i))
-			sum += (double)space_bytes(s, c->out_type[i], out[i]) *
+			sum += pass_seconds(space_bytes(s, c->out_type[i],
+							out[i])) *
 			       (look_up ? 2 : 1);
 	return sum;
 }
@@ -275,10 +287,11 @@ static Cost computing(struct space *s, const struct candidates *c,
 	if (n && n->op == OP_permute && inner_out(&c->maker->r, 0))
 		return 0;	/* the product reads it transposed */
 	if (kind != K_NONE && kind != K_VIEW)
-		t = memory_bytes(s, c, in, out) / MEMORY_RATE +
-		    element_seconds(s, c, in, out);
-	if (n && n->op == OP_matmul)
-		t += gemm_seconds(s, c, in, out);
+		t = memory_seconds(s, c, in, out);
+	if (n && n->op == OP_matmul)	/* reads while it multiplies */
+		t = fmax(t, gemm_seconds(s, c, in, out));
+	else if (t > 0)
+		t += element_seconds(s, c, in, out);
 	for (int i = 0; n && i < c->nout; i++)
 		if (!inner_out(&c->maker->r, i))
 			t += MEMORY *
@@ -464,6 +477,17 @@ struct candidates *candidates_near(struct space *s, struct candidates *c,
 	if (c->whole || !c->n)
 		return c;
 	return near(s, c->maker, c->pick + row * c->naxes);
+}
+
+struct price candidates_price(struct space *s, const struct candidates *c,
+			      int out, int row, int to)
+{
+	struct price p = space_price(s, c->out_type[out],
+				     c->out[row * c->nout + out], to);
+
+	if (c->maker->r.fixed)
+		p.receive *= WEIGHT;
+	return p;
 }
 
 static void copy_row(struct candidates *r, int to, const struct candidates *c,

@@ -60,10 +60,8 @@ static void find_prices(struct space *s, struct arena *a, const struct fan *w,
 	t->price = at;
 	for (int i = 0; i < w->from->n; i++)
 		for (int k = 0; k < t->ntargets; k++)
-			*at++ = space_price(
-				s, w->type,
-				w->from->out[i * w->from->nout + w->out],
-				t->target[k]);
+			*at++ = candidates_price(s, w->from, w->out, i,
+						 t->target[k]);
 }
 
 /* An input is a port's slot; LAST is the last, from 1, that may want a
@@ -383,7 +381,6 @@ static bool first_wanted(struct space *s, int dist)
 
 Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 {
-	int have = w->from->out[from * w->from->nout + w->out];
 	Cost sum = 0;
 
 	s->stamp++;
@@ -392,7 +389,8 @@ Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 
 		for (int k = 0; k < w->port[i].nslots; k++) {
 			int want = c->in[to[i] * c->nin + w->port[i].slot[k]];
-			struct price p = space_price(s, w->type, have, want);
+			struct price p = candidates_price(s, w->from, w->out,
+							  from, want);
 
 			sum += p.copy;
 			if (first_wanted(s, want))

@@ -351,6 +351,13 @@ struct pbqp_result pbqp_solve(struct pbqp *q, size_t limit, int *choice);
 /* A model of a rank of the machine; only ratios matter. */
 #define GEMM_FLOPS 5e10		/* of a matrix product, a second */
 #define MEMORY_RATE 2e10		/* bytes a second of main memory */
+#define CACHE_RATE 1e11		/* of what is small enough to be in a cache */
+#define CACHE 0x1p19
+#define WAIT 1e-5		/* seconds until the last has come to a meeting */
+/* Weights stay where they are: one that is received counts as often as a step
+ * that trains would move it (forward, backward, its gradient), and once for the
+ * copy that is held. */
+#define WEIGHT 4
 
 struct space {
 	struct arena *a;
@@ -379,6 +386,12 @@ struct price {
 };
 struct price space_price(struct space *s, int type, int from, int to);
 
+/* ---- inside.c: what stays in registers ---- */
+
+/* By node id. Bit i: input i is not read from memory; bit 16 + i: output i is
+ * not written there. From input or output 15 on they always are. */
+unsigned *inside_bits(struct graph *g, struct arena *a);
+
 /* ---- candidates.c: what an operator may do, and what it costs ---- */
 
 enum { REACH_MAX = 1, REACH_MIN = 2 };	/* P(max), P(min) may occur */
@@ -390,8 +403,8 @@ struct request {
 	Type type;		/* then */
 	Dist want;		/* what TYPE, or the one output, must lie as */
 	unsigned reach;		/* of all inputs */
-	unsigned inner;		/* bit i (15: all above): input i, bit 16 + i:
-				 * output i stays inside one fused kernel */
+	unsigned inner;		/* as inside_bits has it */
+	bool fixed;		/* no input of the model reaches it */
 };
 
 /*
@@ -416,6 +429,9 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+/* Of converting output OUT of row ROW to TO. */
+struct price candidates_price(struct space *s, const struct candidates *c,
+			      int out, int row, int to);
 /* N rows of C. */
 struct candidates *candidates_some(struct space *s, struct candidates *c,
 				   const int *row, int n);
@@ -509,6 +525,7 @@ struct infer {
 	LIST(struct reader) readers;
 	int *first;			/* by value id: where its ports start */
 	struct port *port;
+	bool *fixed;			/* by node id */
 	unsigned char *reach;		/* by value id */
 	bool exact;
 	Cost cost;

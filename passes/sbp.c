@@ -147,55 +147,31 @@ static void add_ports(struct infer *f)
 
 /* ---- lists of candidates ---- */
 
-struct chains {
-	int *uses;
-	struct node **reader;	/* by value id: the last node that reads it */
-};
-
-/* A chain of elementwise operators passes over memory once: what one hands to
- * its only reader stays in registers. A product reads its operands as they
- * are permuted. */
-static bool stays_inside(const struct chains *c, const struct value *v)
-{
-	const struct node *to = c->reader[v->id];
-	enum kernel_kind kind;
-
-	if (c->uses[v->id] != 1 || !to)
-		return false;
-	if (v->def->op == OP_permute)
-		return to->op == OP_matmul;
-	kind = op_info(to->op)->kernel;
-	return op_info(v->def->op)->kernel == K_MAP &&
-	       (kind == K_MAP || kind == K_FOLD);
-}
-
-static struct chains find_chains(struct infer *f)
+/* Values that no input reaches are weights, or made of them. */
+static void find_fixed(struct infer *f)
 {
 	struct graph *g = f->g;
-	struct chains c = {graph_uses(g, f->a),
-			   NEW_N(f->a, struct node *, g->values.n + 1)};
 
-	for (int i = 0; i < g->nodes.n; i++)
-		for (int k = 0; k < g->nodes.at[i]->nin; k++)
-			c.reader[g->nodes.at[i]->in[k]->id] = g->nodes.at[i];
-	return c;
+	f->fixed = NEW_N(f->a, bool, g->nodes.n + 1);
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = g->nodes.at[i];
+		bool fixed = n->op != OP_input;
+
+		for (int k = 0; k < n->nin; k++)
+			fixed &= f->fixed[n->in[k]->def->id];
+		f->fixed[i] = fixed;
+	}
 }
 
 static struct request request_of(struct infer *f, const struct node *n,
-				 const struct chains *c)
+				 unsigned inner)
 {
-	struct request r = {.n = n};
+	struct request r = {.n = n, .inner = inner, .fixed = f->fixed[n->id]};
 
 	if (n->nout && n->out[0]->dist.on)
 		r.want = n->out[0]->dist;
-	for (int i = 0; i < n->nin; i++) {
+	for (int i = 0; i < n->nin; i++)
 		r.reach |= f->reach[n->in[i]->id];
-		if (n->op != OP_matmul && stays_inside(c, n->in[i]))
-			r.inner |= 1u << (i < 15 ? i : 15);
-	}
-	for (int i = 0; i < n->nout; i++)
-		if (stays_inside(c, n->out[i]))
-			r.inner |= 1u << (i < 15 ? 16 + i : 31);
 	return r;
 }
 
@@ -218,8 +194,7 @@ static void no_candidate(struct infer *f, const struct node *n)
 	if (!dist_known(want) || dist_why_not(want, n->out[0]->type))
 		return;
 	for (int i = 0; i < c->n; i++) {
-		struct price p = space_price(&f->s, c->out_type[0], c->out[i],
-					     to);
+		struct price p = candidates_price(&f->s, c, 0, i, to);
 		Cost x = c->cost[i] + p.receive + p.copy;
 
 		if (least < 0 || x < least) {
@@ -264,16 +239,17 @@ static struct candidates *reader_list(struct infer *f, const struct reader *r)
 static bool make_lists(struct infer *f)
 {
 	struct graph *g = f->g;
-	struct chains chains = find_chains(f);
+	unsigned *inner = inside_bits(g, f->a);
 	bool ok = true;
 
+	find_fixed(f);
 	for (int i = 0; i < g->nodes.n; i++) {
 		struct node *n = g->nodes.at[i];
 		struct candidates *c;
 
 		if (!n->on)
 			n->on = g->on;
-		c = candidates_of(&f->s, request_of(f, n, &chains));
+		c = candidates_of(&f->s, request_of(f, n, inner[i]));
 		f->list[i] = c;
 		if (!c->n)
 			no_candidate(f, n);

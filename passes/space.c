@@ -6,6 +6,8 @@
 
 #include "passes/passes.h"
 
+#define ROWS 1.25		/* of moving short rows, not whole pieces */
+
 /* The same bytes for the same distribution. */
 static Dist normal(Dist d)
 {
@@ -119,6 +121,16 @@ static bool is_local(Dist from, Dist to, int rank)
 	return true;
 }
 
+/* Pieces along another axis are short rows of what is there. */
+static bool turns(Dist from, Dist to)
+{
+	for (int k = 0; k < from.on->naxes && from.on == to.on; k++)
+		if (from.on->extent[k] > 1 && from.t[k].kind == SBP_S &&
+		    to.t[k].kind == SBP_S && from.t[k].axis != to.t[k].axis)
+			return true;
+	return false;
+}
+
 /* Twice the price, plus 1 where it is local; kept with 1 added. */
 static int64_t convert_memo(struct space *s, int type, int from, int to)
 {
@@ -128,10 +140,13 @@ static int64_t convert_memo(struct space *s, int type, int from, int to)
 	if (!*at) {
 		Type t = s->types.at[type];
 		Dist x = s->dists.at[from], y = s->dists.at[to];
-		Cost price = space_units(s, boxing_seconds(t, x, y));
+		bool local = is_local(x, y, t.shape.rank);
+		double seconds = boxing_seconds(t, x, y);
 
-		*at = (void *)(intptr_t)(2 * price + 1 +
-					 is_local(x, y, t.shape.rank));
+		if (!local)
+			seconds = seconds * (turns(x, y) ? ROWS : 1) + WAIT;
+		*at = (void *)(intptr_t)(2 * space_units(s, seconds) + 1 +
+					 local);
 	}
 	return (int64_t)(intptr_t)*at - 1;
 }

@@ -214,11 +214,9 @@ static Cost adds(const struct brute *b, int x)
 	for (int i = 0; i < c->nin; i++) {
 		struct value *v = read_by(b, x, i);
 		const struct candidates *from = b->d->list[v->def->id];
-		int have = from->out[b->row[v->def->id] * from->nout +
-				     v->index];
-		int type = space_type(b->d->space, v->type);
 		int want = wants(b, x, i);
-		struct price p = space_price(b->d->space, type, have, want);
+		struct price p = candidates_price(b->d->space, from, v->index,
+						  b->row[v->def->id], want);
 
 		sum += p.copy + (paid(b, x, i, v, want) ? 0 : p.receive);
 	}
