@@ -274,6 +274,9 @@ static const char *whole_map(struct arena *a, const struct node *n,
 	case OP_pow:
 		return arena_text(a, "(%s)i_pow(%s, %s, &bad)", dtype_c(t),
 				  x[0], x[1]);
+	case OP_divisor:
+		return arena_text(a, "(%s)i_divisor(%s, &bad)", dtype_c(t),
+				  x[0]);
 	case OP_maximum:
 	case OP_minimum:
 		return arena_text(a, "%s %c %s ? %s : %s", x[0],
@@ -320,7 +323,8 @@ const char *expr_map(struct arena *a, const struct node *n, bool vectors,
 
 bool expr_fails(const struct node *n)
 {
-	return n->op == OP_pow && !dtype_is_float(n->in[0]->type.dtype);
+	return n->op == OP_divisor ||
+	       (n->op == OP_pow && !dtype_is_float(n->in[0]->type.dtype));
 }
 
 /* ---- reductions ---- */

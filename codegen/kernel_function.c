@@ -36,12 +36,21 @@ static void write_head(struct writer *w, const char *text)
 			line(w, "%s", k->head.at[i]);
 }
 
+static const char *failing_operator(const struct nest *k)
+{
+	for (int i = 0; i < k->nbody; i++)
+		if (k->body[i]->op == OP_divisor)
+			return "div";
+	return "pow";
+}
+
 static void add_failure(struct writer *w)
 {
 	line(w, "if (bad)");
 	w->l.indent++;
-	line(w, "return sbp_fail(m, line, \"pow\", \"integer 0 to a negative "
-		"power is a division by zero\");");
+	line(w, "return sbp_fail(m, line, \"%s\", \"an integer is divided by "
+		"0\");",
+	     failing_operator(w->k));
 	w->l.indent--;
 	line(w, "return SBP_OK;");
 }

@@ -501,6 +501,19 @@ static struct value *cast_to(struct graph *g, enum op op, struct value *v,
 	return node_done(g, n) ? n->out[0] : v;
 }
 
+/* Integers are divided as floats, but not by 0. */
+static struct value *divisor(struct graph *g, struct value *v, Span span)
+{
+	struct node *n;
+
+	if (!dtype_is_int(v->type.dtype) ||
+	    (v->def->op == OP_fill && attr_int(v->def, "int")))
+		return v;
+	n = node_new(g, OP_divisor, span, 1, &v);
+	n->on = v->def->on;
+	return node_done(g, n) ? n->out[0] : v;
+}
+
 void op_promote(struct graph *g, enum op op, Span span, int nin,
 		struct value **in, const bool *weak)
 {
@@ -509,6 +522,8 @@ void op_promote(struct graph *g, enum op op, Span span, int nin,
 	enum dtype_class c;
 	int i;
 
+	if (op == OP_div && nin == 2 && !dtype_is_float(to))
+		in[1] = divisor(g, in[1], span);
 	for (i = 0; i < nin; i++) {
 		c = op_takes(info, i);
 		if (!op_shares(info, i))

@@ -623,6 +623,13 @@ static inline double d_round(double x)
 	return d_whole(x, (d_abs(x) + 0x1p52) - 0x1p52);
 }
 
+/* *BAD is set by 0. */
+static inline int64_t i_divisor(int64_t x, int *bad)
+{
+	*bad |= x == 0;
+	return x;
+}
+
 /* Integers wrap. *BAD is set by 0 to a negative power. */
 static inline int64_t i_pow(int64_t x, int64_t y, int *bad)
 {

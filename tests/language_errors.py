@@ -141,6 +141,9 @@ AT_RUN = [
      "const far: i64[2, 3] = [[0, 1, 1], [1, 1, 2]]"),
     ("y = scatter_add(x on (S(0)), 0, far, x)", "scatter_add",
      "const far: i64[2, 3] = [[0, 1, 1], [1, 1, 2]]"),
+    ("y = x[0, :2] + far / (far - 2)", "divided by 0",
+     "const far: i64[2] on (S(0)) = [1, 2]"),
+    ("y = far ** -1", "divided by 0", "const far: i64[2] on (S(0)) = [1, 0]"),
     ("y = one_hot(far, 3)", "one_hot", "const far: i64[2] = [1, 3]"),
 ]
 

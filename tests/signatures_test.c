@@ -99,6 +99,7 @@ static double map(const struct node *n, double x, double y, double z)
 	case OP_sqrt: return sqrt(x);
 	case OP_rsqrt: return 1 / sqrt(x);
 	case OP_reciprocal: return 1 / x;
+	case OP_divisor: return x;
 	case OP_sin: return sin(x);
 	case OP_cos: return cos(x);
 	case OP_tanh: return tanh(x);
