@@ -14,7 +14,7 @@ bool node_is_fold(const struct node *n)
 
 bool node_is_number(const struct node *n)
 {
-	return n->op == OP_fill;
+	return kernel_copies(n);
 }
 
 const char *taken_text(struct arena *a, struct text *t)

@@ -18,6 +18,7 @@ enum { LANES = 16 };
 
 /* The parameters of a function that is being written, and their arguments. */
 struct params {
+	const struct local *local;		/* the program's */
 	LIST(const struct value *) values;	/* outputs first */
 	LIST(const char *) names;		/* of values */
 	int nout;
@@ -51,6 +52,8 @@ const char *param_first(struct emitter *e, struct params *p,
 void define_function(struct emitter *e, const struct node *n,
 		     const struct params *p, const char *stem, Shape shape,
 		     const char *text, struct call *c);
+/* "restrict ", or "" for an output and the inputs in whose place it lies. */
+const char *param_restrict(const struct params *p, int i);
 /* "(sbp_model *m, float *restrict y, const float *restrict a, int64_t n0)" */
 void add_signature(struct text *t, const struct params *p, bool restricted);
 const char *dtype_c(enum dtype t);	/* in memory: f16 is uint16_t */
@@ -115,6 +118,9 @@ struct access {
 	const struct value *v;
 	const char *param;
 	unsigned loops;		/* a bit for each loop that it runs along */
+	/* Of a ramp, which is in no memory: its node and its index, as C. */
+	const struct node *ramp;
+	const char *index;
 };
 
 struct nest {
@@ -173,6 +179,8 @@ const char *nest_text(struct nest *k);
 
 bool node_is_fold(const struct node *n);
 bool node_is_number(const struct node *n);
+/* The element of an iota at index K, in the type of a variable. */
+const char *iota_text(struct arena *a, const struct node *n, const char *k);
 
 /* ---- kernel_call.c, kernel_move.c, kernel_index.c: routines ---- */
 

@@ -146,6 +146,8 @@ static const char *operand(const struct writer *w, const struct shared *s,
 	const struct access *x = &k->in[i][j];
 	int from = k->from[i][j];
 
+	if (x->ramp != NULL)
+		return iota_text(k->a, x->ramp, x->index);
 	if (from >= 0 && !is_at_home(w, from))
 		return k->name[from];
 	if (from >= 0)

@@ -123,8 +123,8 @@ static void write_part(struct writer *w, const char *body)
 	line(w, "const struct @_args *args = context;");
 	for (int i = 0; i < p->values.n; i++)
 		if (mentions(body, p->names.at[i]))
-			line(w, "%s *restrict %s = args->%s;",
-			     pointer_type(w->k, i), p->names.at[i],
+			line(w, "%s *%s%s = args->%s;", pointer_type(w->k, i),
+			     param_restrict(p, i), p->names.at[i],
 			     p->names.at[i]);
 	for (int i = 0; i < w->k->head.n; i++)
 		if (mentions(body, arena_text(w->k->a, "size%d", i)))

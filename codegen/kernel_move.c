@@ -263,9 +263,30 @@ static const char *global_offset(struct routine *r, const struct value *v,
 	return s;
 }
 
-static const char *whole(struct routine *r, double d)
+/* X in parentheses where it has an operator. */
+static const char *grouped(struct arena *a, const char *x)
 {
-	return arena_text(r->a, "%lld", (long long)d);
+	return strchr(x, ' ') ? arena_text(a, "(%s)", x) : x;
+}
+
+const char *iota_text(struct arena *a, const struct node *n, const char *k)
+{
+	enum dtype t = n->out[0]->type.dtype;
+	double start = attr_float(n, "start"), step = attr_float(n, "step");
+	const char *x = k;
+
+	if (dtype_is_float(t)) {
+		x = arena_text(a, "(%s + %s * (double)%s)",
+			       expr_literal(a, DT_F64, start, 0),
+			       expr_literal(a, DT_F64, step, 0),
+			       grouped(a, k));
+		return expr_cast(a, DT_F64, t, x);
+	}
+	if (step != 1)
+		x = arena_text(a, "%lld * %s", (long long)step, grouped(a, x));
+	if (start != 0)
+		x = arena_text(a, "%lld + %s", (long long)start, x);
+	return expr_cast(a, DT_I64, t, grouped(a, x));
 }
 
 static void write_iota(struct routine *r)
@@ -273,23 +294,12 @@ static void write_iota(struct routine *r)
 	const struct value *y = r->n->out[0];
 	int axis = (int)attr_int(r->n, "axis");
 	enum dtype t = y->type.dtype;
-	double start = attr_float(r->n, "start"), step = attr_float(r->n, "step");
-	const char *at[MAX_RANK], *k, *x;
+	const char *at[MAX_RANK], *k;
 
 	routine_loops(r, y, 0, rank_of(y), at);
 	k = routine_plus(r, param_first(r->e, &r->p, y, axis), at[axis]);
-	if (dtype_is_float(t))
-		x = arena_text(r->a, "%s + %s * (double)(%s)",
-			       expr_literal(r->a, DT_F64, start, 0),
-			       expr_literal(r->a, DT_F64, step, 0), k);
-	else
-		x = routine_plus(r, whole(r, start),
-				 routine_times(r, whole(r, step), k));
-	if (t != DT_I64 && t != DT_F64)
-		x = arena_text(r->a, "(%s)", x);
-	x = expr_cast(r->a, dtype_is_float(t) ? DT_F64 : DT_I64, t, x);
 	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
-	    expr_put(r->a, t, x));
+	    expr_put(r->a, t, iota_text(r->a, r->n, k)));
 }
 
 static const char *random_call(struct routine *r, bool wide)

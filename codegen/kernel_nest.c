@@ -45,8 +45,10 @@ static void find_params(struct nest *k)
 			k->from[i][j] = maker(k, i, v);
 			if (k->from[i][j] < 0)
 				k->in[i][j] = (struct access){
-					v, param_value(k->e, &k->p, v, false),
-					0};
+					.v = v, .param = param_value(
+						k->e, &k->p, v, false)};
+			else if (v->def->op == OP_iota)
+				k->in[i][j].ramp = v->def;
 		}
 }
 
@@ -77,6 +79,8 @@ static unsigned input_axes(const struct nest *k, int i, int j)
 
 	domain_input(&k->d, k->body, i, j, axis);
 	mask = axes_of(k, k->body[i]->in[j], axis);
+	if (k->in[i][j].ramp != NULL)
+		mask &= 1u << axis[attr_int(k->in[i][j].ramp, "axis")];
 	if (k->d.row[i] && !node_is_fold(k->body[i]))
 		mask &= ~k->d.reduced;
 	return mask;
@@ -135,7 +139,7 @@ static bool together(const struct nest *k, int a, int b)
 		return false;
 	for (int i = 0; i < k->nbody; i++) {
 		for (int j = 0; j < k->body[i]->nin; j++) {
-			if (k->in[i][j].v == NULL)
+			if (k->in[i][j].v == NULL && k->in[i][j].ramp == NULL)
 				continue;
 			mask = input_axes(k, i, j) & both;
 			if (mask != 0 && mask != both)
@@ -227,12 +231,32 @@ static unsigned loops_of(const int *loop_of, unsigned axes)
 	return mask;
 }
 
+/* The index of a ramp: that of the only loop it runs along, from where this
+ * rank's piece begins. */
+static const char *ramp_index(struct nest *k, const struct access *x)
+{
+	const struct value *v = x->ramp->out[0];
+	const char *first, *at = "0";
+
+	first = param_first(k->e, &k->p, v, (int)attr_int(x->ramp, "axis"));
+	for (int l = 0; l < k->nloops; l++)
+		if (x->loops >> l & 1)
+			at = k->loop[l].index;
+	if (!strcmp(first, "0"))
+		return at;
+	return arena_text(k->a, "%s + %s", first, at);
+}
+
 static void find_accesses(struct nest *k, const int *loop_of)
 {
 	for (int i = 0; i < k->nbody; i++) {
-		for (int j = 0; j < k->body[i]->nin; j++)
-			k->in[i][j].loops =
-				loops_of(loop_of, input_axes(k, i, j));
+		for (int j = 0; j < k->body[i]->nin; j++) {
+			struct access *x = &k->in[i][j];
+
+			x->loops = loops_of(loop_of, input_axes(k, i, j));
+			if (x->ramp != NULL)
+				x->index = ramp_index(k, x);
+		}
 		k->out[i].loops = loops_of(loop_of, output_axes(k, i));
 	}
 }
@@ -244,8 +268,6 @@ static void choose_lane(struct nest *k)
 	struct loop *l;
 
 	k->lane = k->nloops - 1;
-	for (int i = 0; i < k->nloops; i++)
-		k->loop[i].index = arena_text(k->a, "%c", "ijklpqrs"[i]);
 	if (k->lane < 0)
 		return;
 	l = &k->loop[k->lane];
@@ -340,7 +362,9 @@ static void find_names(struct nest *k)
 
 		for (int j = 0; j < i; j++)
 			same += k->body[j]->op == k->body[i]->op;
-		if (node_is_number(k->body[i]))
+		if (k->body[i]->op == OP_iota)
+			k->name[i] = "";	/* differs by its reader */
+		else if (node_is_number(k->body[i]))
 			k->name[i] = expr_number(k->a, k->body[i], k->vectors);
 		else
 			k->name[i] = same == 1 ? op
@@ -472,6 +496,8 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 	find_params(k);
 	find_axes(k, axes);
 	find_loops(k, axes, loop_of);
+	for (int i = 0; i < k->nloops; i++)
+		k->loop[i].index = arena_text(k->a, "%c", "ijklpqrs"[i]);
 	find_accesses(k, loop_of);
 	choose_lane(k);
 	find_phases(k);

@@ -11,12 +11,6 @@ static bool is_fold(const struct node *n)
 	return op_info(n->op)->kernel == K_FOLD;
 }
 
-/* A number is written where it is used, so it fits every kernel. */
-static bool is_number(const struct node *n)
-{
-	return n->op == OP_fill;
-}
-
 bool kernel_may_hold(const struct node *n)
 {
 	enum kernel_kind kind = op_info(n->op)->kernel;
@@ -63,6 +57,15 @@ bool kernel_in_vectors(const struct node *n)
 	return true;
 }
 
+/* The graphics processor's kernels know no ramps. */
+bool kernel_copies(const struct node *n)
+{
+	if (n->op == OP_fill)
+		return true;
+	return n->op == OP_iota && !vector_type(n->out[0]->type.dtype) &&
+	       n->on != NULL && n->on->device == DEV_CPU;
+}
+
 /* ---- shapes ---- */
 
 static unsigned reduced_axes(const struct node *n)
@@ -94,7 +97,7 @@ static bool find_shape(struct node *const *body, int n, struct domain *d)
 			fold = body[k];
 			d->shape = s;
 			d->reduced = mask;
-		} else if (first == NULL && !is_number(body[k])) {
+		} else if (first == NULL && !kernel_copies(body[k])) {
 			first = body[k];
 		}
 	}
@@ -140,7 +143,7 @@ static bool place_node(struct domain *d, const struct node *n, int k)
 	Shape s = n->out[0]->type.shape;
 
 	all_axes(d->axis[k]);
-	if (is_number(n))
+	if (kernel_copies(n))
 		return true;
 	if (!is_fold(n) && shape_eq(s, d->shape))
 		return true;
@@ -185,7 +188,7 @@ static bool edge_fits(const struct domain *d, struct node *const *body, int k,
 	int from = producer(body, k, v);
 	int8_t axis[MAX_RANK];
 
-	if (from < 0 || is_number(body[from]))
+	if (from < 0 || kernel_copies(body[from]))
 		return true;
 	domain_input(d, body, k, i, axis);
 	for (int j = 0; j < v->type.shape.rank; j++)
@@ -250,12 +253,12 @@ static bool find_chains(struct domain *d, struct node *const *body, int n)
 	int8_t axis[MAX_RANK];
 
 	for (int k = 0; k < n; k++) {
-		if (is_number(body[k]) && n > 1)
+		if (kernel_copies(body[k]) && n > 1)
 			continue;
 		for (int i = 0; i < body[k]->nin; i++) {
 			int from = producer(body, k, body[k]->in[i]);
 
-			if (from >= 0 && is_number(body[from]))
+			if (from >= 0 && kernel_copies(body[from]))
 				continue;
 			domain_input(d, body, k, i, axis);
 			if (!add_chains(d, body[k]->in[i], axis,

@@ -5,7 +5,7 @@
  * its inputs where all their nodes share one domain (domain.c). Units stay in
  * a list that is a topological order at all times, so whether a join would
  * close a cycle is a search backwards through the few units in between.
- * Numbers are copied into the kernels that use them, and transposes into the
+ * Numbers and ramps are copied into the kernels that use them, and transposes into the
  * products that read them.
  */
 #include <string.h>
@@ -72,7 +72,7 @@ static struct unit *unit_new(struct fuser *f, struct node *n)
 {
 	struct unit *u = NEW(f->a, struct unit);
 
-	u->fusable = kernel_may_hold(n) && n->op != OP_fill;
+	u->fusable = kernel_may_hold(n) && !kernel_copies(n);
 	u->vectors = kernel_in_vectors(n);
 	PUSH(f->a, u->nodes, n);
 	f->of[n->id] = u;
@@ -264,7 +264,7 @@ static struct node *kernel_new(struct fuser *f, const Nodes *body, bool own)
 				PUSH(f->g->arena, in, b->in[i]);
 		for (int i = 0; i < b->nout; i++)
 			if (b == last || (own && f->outside[b->out[i]->id] &&
-					  b->op != OP_fill))
+					  !kernel_copies(b)))
 				PUSH(f->g->arena, out, b->out[i]);
 	}
 	n = node_new(f->g, OP_kernel, last->span, in.n, in.at);
@@ -299,8 +299,8 @@ static Nodes with_numbers(struct fuser *f, const struct unit *u)
 		for (int i = 0; i < u->nodes.at[k]->nin; i++) {
 			struct node *d = u->nodes.at[k]->in[i]->def;
 
-			if (d->op == OP_fill && !dist_has(d->out[0]->dist,
-							  SBP_P) &&
+			if (kernel_copies(d) &&
+			    !dist_has(d->out[0]->dist, SBP_P) &&
 			    !has_node(&body, d))
 				PUSH(f->g->arena, body, d);
 		}

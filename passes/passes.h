@@ -19,6 +19,7 @@ struct boxing {
 	Span span;		/* the statement that asks for it */
 	Type type;
 	Dist from, to;
+	const struct trail *trail;	/* the calls that led to it */
 	const char *algorithm;	/* "reduce-scatter(0), all-gather(0,1)" */
 	const char *phase;	/* "forward" or "update" */
 	int nsteps;
@@ -52,6 +53,9 @@ struct local {
 	int64_t bytes;		/* of the largest piece */
 	/* memory: a value that shares another's bytes (views), or NULL. */
 	const struct value *same_as;
+	/* memory: the buffer in whose place it is written by a kernel that
+	 * reads it, or NULL. */
+	const struct value *over;
 	/* memory: offset in the arena of each rank class; -1: not there. */
 	int64_t *at;
 };
@@ -112,6 +116,8 @@ struct domain {
 };
 /* Whether a kernel may hold N: elementwise, broadcast, reduction. */
 bool kernel_may_hold(const struct node *n);
+/* Whether N is written wherever it is used: a number, or a ramp of integers. */
+bool kernel_copies(const struct node *n);
 /* Whether N computes in vectors of f32 and bool; a kernel is of one kind. */
 bool kernel_in_vectors(const struct node *n);
 /* The domain of a kernel of these nodes, in order; false if they have none in
@@ -122,6 +128,12 @@ bool domain_of(struct arena *a, struct node *const *body, int n,
  * broadcast. */
 void domain_input(const struct domain *d, struct node *const *body, int k,
 		  int i, int8_t axis[MAX_RANK]);
+
+/* ---- inplace.c: outputs in the place of inputs ---- */
+
+/* Whether N may write its output OUT where its input IN lies. */
+bool may_overwrite(struct arena *a, const struct node *n,
+		   const struct value *out, const struct value *in);
 
 /* ---- manager.c ---- */
 
@@ -296,6 +308,9 @@ const char *move_name(struct arena *a, Dist from, Dist to, bool receives);
 /* A hash of all that ranks must agree on: nodes, types, distributions,
  * moves. */
 uint64_t plan_hash(const struct program *p);
+/* Bytes of the largest arena, and the lowest rank that has it; 0 before
+ * buffers are placed. */
+int64_t plan_peak_memory(const struct program *p, int *rank);
 /* --emit=plan, --emit=plan-json */
 void plan_print(const struct program *p, FILE *out);
 void plan_print_json(const struct program *p, FILE *out);
