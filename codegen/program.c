@@ -69,27 +69,39 @@ static void add_head(struct text *t, const struct program *p, int class)
 
 /* ---- offsets ---- */
 
-/* A line of the enum, with what lies there. */
+/* "f32[2, 3] (B); where h was", where that makes no long line. */
+static void add_meaning(struct emitter *e, const struct value *v,
+			const struct value *before, struct text *t)
+{
+	const struct value *same = e->p->local[v->id].same_as;
+	struct text note = {0};
+	size_t start = t->n;
+
+	text_local(t, e->p, v);
+	if (same != NULL)
+		text_add(&note, "; the bytes of %s", e->name[same->id]);
+	else if (before != NULL)
+		text_add(&note, "; where %s was", e->name[before->id]);
+	if (note.at != NULL && t->n - start + note.n < 60)
+		text_add(t, "%s", note.at);
+	text_free(&note);
+}
+
+/* A line of the enum. */
 static void add_offset(struct emitter *e, const struct value *v, bool wide,
 		       const struct value *before, struct text *t)
 {
-	const struct program *p = e->p;
-	const struct value *same = p->local[v->id].same_as;
 	struct text line = {0};
 	const char *form =
 		wide ? "#define AT_%s INT64_C(%lld)" : "\tAT_%s = %lld,";
 
 	text_add(&line, form, e->name[v->id],
-		 (long long)p->local[v->id].at[e->class]);
+		 (long long)e->p->local[v->id].at[e->class]);
 	text_add(t, "%s", line.at);
 	text_tabs_to(t, line.at, 32);
 	text_free(&line);
 	text_add(t, "/* ");
-	text_local(t, p, v);
-	if (same != NULL)
-		text_add(t, "; the bytes of %s", e->name[same->id]);
-	else if (before != NULL)
-		text_add(t, "; where %s was", e->name[before->id]);
+	add_meaning(e, v, before, t);
 	text_add(t, " */\n");
 }
 

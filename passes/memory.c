@@ -5,9 +5,9 @@
  * is placed by walking the step in order: a value takes the smallest hole
  * that fits when it is made and leaves it after its last reader, outputs,
  * kept values and new values of states excepted, which stay to the end. The
- * output of a view is its input's bytes. A node's outputs are placed before
- * its inputs leave, so nothing is written where a peer may still read: a
- * move returns when all have read.
+ * output of a view is its input's bytes, that of an elementwise kernel may
+ * be. Other outputs of a node are placed before its inputs leave, so nothing is
+ * written where a peer may still read: a move returns when all have read.
  */
 #include <string.h>
 
@@ -121,6 +121,7 @@ struct memory {
 	int *last;     /* by root: position of its last reader; ALWAYS */
 	bool *updated; /* by value id: a state that the step overwrites */
 	bool *ends;    /* by value id: read when the step is done */
+	bool *gone;    /* by root: a later value has its bytes */
 };
 
 static bool persists(const struct node *n)
@@ -187,6 +188,54 @@ static void fill_last(struct memory *m)
 	}
 }
 
+/* All inputs of N with the bytes of ROOT, which N is the last to read. */
+static bool may_take(struct memory *m, struct arena *a, const struct node *n,
+		     const struct value *out, const struct value *root)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (m->root[n->in[k]->id] == root &&
+		    !may_overwrite(a, n, out, n->in[k]))
+			return false;
+	return true;
+}
+
+/* The output of an elementwise kernel goes where an input lies that nobody
+ * else needs any more. */
+static void fill_over(struct memory *m, struct arena *a, const struct node *n,
+		      int now)
+{
+	struct local *local = m->p->local;
+
+	for (int o = 0; o < n->nout; o++) {
+		const struct value *out = n->out[o];
+
+		if (m->root[out->id] != out)
+			continue;
+		for (int k = 0; k < n->nin; k++) {
+			const struct value *root = m->root[n->in[k]->id];
+
+			if (m->last[root->id] != now || m->gone[root->id] ||
+			    local[root->id].bytes != local[out->id].bytes ||
+			    !may_take(m, a, n, out, root))
+				continue;
+			local[out->id].over = root;
+			m->gone[root->id] = true;
+			break;
+		}
+	}
+}
+
+static void fill_overs(struct memory *m)
+{
+	struct graph *g = m->p->g;
+	struct arena *a = arena_new();
+
+	for (int i = 0; i < g->nodes.n; i++)
+		if (!persists(g->nodes.at[i]))
+			fill_over(m, a, g->nodes.at[i], i);
+	arena_free(a);
+}
+
 /* ---- offsets ---- */
 
 static int64_t *place_of_value(struct memory *m, const struct value *v, int c)
@@ -205,12 +254,15 @@ static void take(struct memory *m, struct heap *h, const struct node *n, int c)
 {
 	for (int k = 0; k < n->nout; k++) {
 		const struct value *v = n->out[k], *root = m->root[v->id];
+		const struct value *over = m->p->local[v->id].over;
 		int64_t *at = place_of_value(m, v, c);
 
 		if (!class_holds(m->p, c, v))
 			continue;
 		if (root != v)
 			*at = m->p->local[root->id].at[c];
+		else if (over != NULL)
+			*at = m->p->local[over->id].at[c];
 		else
 			*at = heap_take(h, m->p->local[v->id].bytes);
 	}
@@ -222,7 +274,8 @@ static void leave(struct memory *m, struct heap *h, const struct value *v,
 	const struct value *root = m->root[v->id];
 	const struct local *own = &m->p->local[root->id];
 
-	if (m->last[root->id] != now || !class_holds(m->p, c, v))
+	if (m->last[root->id] != now || m->gone[root->id] ||
+	    !class_holds(m->p, c, v))
 		return;
 	heap_leave(h, own->at[c], own->bytes);
 }
@@ -296,11 +349,13 @@ void pass_memory(struct program *p)
 		.last = NEW_N(p->arena, int, n),
 		.updated = NEW_N(p->arena, bool, n),
 		.ends = NEW_N(p->arena, bool, n),
+		.gone = NEW_N(p->arena, bool, n),
 	};
 
 	memset(m.last, NEVER, sizeof(int) * (size_t)n);
 	fill_ends(&m);
 	fill_last(&m);
+	fill_overs(&m);
 	p->arena_bytes = NEW_N(p->arena, int64_t, p->nclasses);
 	for (int c = 0; c < p->nclasses; c++)
 		place_class(&m, c);
