@@ -91,8 +91,7 @@ uint64_t plan_hash(const struct program *p)
 
 /* ---- facts of both forms ---- */
 
-/* The class whose arena is largest, the lowest rank of it. */
-static int64_t peak_memory(const struct program *p, int *rank)
+int64_t plan_peak_memory(const struct program *p, int *rank)
 {
 	int most = 0;
 
@@ -159,9 +158,17 @@ static void json_boxing(struct text *t, const struct boxing *b)
 	json_field(t, "algorithm", b->algorithm);
 	json_field(t, "phase", b->phase);
 	text_add(t, "\"recv_busiest\": %lld, \"recv_total\": %lld, "
-		    "\"lower_bound\": %lld}",
+		    "\"lower_bound\": %lld",
 		 (long long)b->recv_busiest, (long long)b->recv_total,
 		 (long long)b->lower_bound);
+	if (predict_has_topology()) {
+		text_add(t, ", \"fewest_bytes\": %lld, \"predicted_us\": ",
+			 (long long)b->least_busiest);
+		text_add_double(t, b->seconds * 1e6);
+		text_add(t, ", \"fewest_bytes_us\": ");
+		text_add_double(t, b->least_seconds * 1e6);
+	}
+	text_add(t, "}");
 }
 
 static void put(struct text *t, FILE *out)
@@ -174,7 +181,7 @@ void plan_print_json(const struct program *p, FILE *out)
 {
 	struct text t = {NULL, 0, 0};
 	int rank;
-	int64_t peak = peak_memory(p, &rank);
+	int64_t peak = plan_peak_memory(p, &rank);
 
 	text_add(&t, "{");
 	json_field(&t, "model", p->g->name);
@@ -280,10 +287,35 @@ static void print_boxings(const struct program *p, struct text *out)
 	arena_free(t.a);
 }
 
+static void print_price(const struct boxing *b, struct text *out)
+{
+	struct place at = place_of(b->span);
+
+	text_add(out, "  %s:%d %s: ", at.path, at.line, b->value);
+	if (b->least_busiest)
+		text_add(out, "%.2f times the fewest bytes",
+			 (double)b->recv_busiest / (double)b->least_busiest);
+	else
+		text_add(out, "%lld bytes where none need be received",
+			 (long long)b->recv_busiest);
+	text_add(out, ", to take %.3g us instead of %.3g us\n",
+		 b->seconds * 1e6, b->least_seconds * 1e6);
+}
+
+/* Along a topology: where bytes are spent to save time. */
+static void print_prices(const struct program *p, struct text *out)
+{
+	for (int i = 0; i < p->boxings.n; i++)
+		if (predict_has_topology() &&
+		    p->boxings.at[i]->recv_busiest >
+			    p->boxings.at[i]->least_busiest)
+			print_price(p->boxings.at[i], out);
+}
+
 static void print_totals(const struct program *p, struct text *out)
 {
 	int rank;
-	int64_t peak = peak_memory(p, &rank);
+	int64_t peak = plan_peak_memory(p, &rank);
 
 	if (p->recv_total)
 		text_add(out, "%s: a step receives %lld bytes on its busiest "
@@ -311,6 +343,7 @@ void plan_print(const struct program *p, FILE *out)
 		 n == 1 ? "class" : "classes");
 	if (p->boxings.n)
 		print_boxings(p, &t);
+	print_prices(p, &t);
 	print_totals(p, &t);
 	put(&t, out);
 }

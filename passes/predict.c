@@ -62,13 +62,14 @@ struct wait {
 	double start, bytes;
 };
 
-static double slowest(const struct wait *w, const int64_t *own, int n)
+static double slowest(const struct wait *w, const int64_t *own, int n,
+		      double rate)
 {
 	double most = 0;
 
 	for (int i = 0; i < n; i++) {
 		double start = w[i].bytes > 0 ? w[i].start : memory.latency;
-		double all = start + w[i].bytes + (double)own[i] / memory.rate;
+		double all = start + w[i].bytes + (double)own[i] / rate;
 
 		if (all > most)
 			most = all;
@@ -76,7 +77,8 @@ static double slowest(const struct wait *w, const int64_t *own, int n)
 	return most;
 }
 
-/* What is on nearer devices does not pass the links of slower axes. */
+/* What is on nearer devices does not pass the links of slower axes. A device's
+ * own bytes are copied no slower than any come from others. */
 static double seconds_along(Type t, Dist from, Dist to, const struct sites *s,
 			    int64_t *far, int64_t *near)
 {
@@ -84,7 +86,7 @@ static double seconds_along(Type t, Dist from, Dist to, const struct sites *s,
 	struct mesh_link l[MAX_MESH];
 	int axis[MAX_MESH];
 	unsigned mask = 0;
-	double seconds;
+	double seconds, copy;
 
 	if (!w)
 		bug("out of memory");
@@ -102,7 +104,9 @@ static double seconds_along(Type t, Dist from, Dist to, const struct sites *s,
 			far[i] = near[i];
 		}
 	}
-	seconds = slowest(w, near, s->n);
+	copy = l[axis[from.on->naxes - 1]].rate;
+	seconds = slowest(w, near, s->n,
+			  copy > memory.rate ? copy : memory.rate);
 	free(w);
 	return seconds;
 }

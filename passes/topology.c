@@ -208,6 +208,21 @@ static bool no_placement(const struct graph *g, const struct topology_line *l)
 	return false;
 }
 
+static bool no_such_axis(const struct topology_line *l)
+{
+	diag_error(l->axis_span, "topology: no placement has an axis '%s'",
+		   l->axis_name ? l->axis_name : text_brief("%d", l->axis));
+	return false;
+}
+
+static bool some_has_axis(const struct graph *g, const struct topology_line *l)
+{
+	for (int i = 0; i < g->placements.n; i++)
+		if (has_axis(g->placements.at[i], l))
+			return true;
+	return false;
+}
+
 static bool no_axis(const struct placement *p, const struct topology_line *l)
 {
 	const char *name =
@@ -227,9 +242,13 @@ bool topology_fits(const struct topology *t, const struct graph *g)
 		const struct topology_line *l = &t->lines.at[i];
 		const struct placement *p;
 
-		if (l->between || !l->placement)
+		if (l->between)
 			continue;
-		p = find_placement(g, l->placement);
+		p = l->placement ? find_placement(g, l->placement) : NULL;
+		if (!l->placement && !some_has_axis(g, l))
+			good = no_such_axis(l);
+		if (!l->placement)
+			continue;
 		if (!p)
 			good = no_placement(g, l);
 		else if (!has_axis(p, l))

@@ -140,6 +140,23 @@ static bool open_explain(struct build *b)
 	return b->p.explain;
 }
 
+static enum exit_code read_topology(struct build *b)
+{
+	const char *path = option_value(b->o, OPT_topology);
+	bool cannot = false;
+
+	if (!path)
+		return DONE;
+	if (!topology_read(b->a, path, &b->topology, &cannot))
+		return cannot ? usage_error(b->o->tool, "cannot read '%s': %s",
+					    path, strerror(errno)) :
+				USAGE;
+	if (!topology_fits(&b->topology, b->g))
+		return USAGE;
+	predict_along(&b->topology);
+	return DONE;
+}
+
 enum exit_code build_passes(struct build *b, bool *stopped)
 {
 	const struct options *o = b->o;
@@ -155,7 +172,7 @@ enum exit_code build_passes(struct build *b, bool *stopped)
 	};
 	bool good;
 
-	if (check_passes(o, &p))
+	if (check_passes(o, &p) || read_topology(b))
 		return USAGE;
 	b->p.arena = b->a;
 	b->p.g = b->g;

@@ -19,6 +19,7 @@ struct build {
 	struct front_options front;
 	struct front_files files;	/* that were read */
 	struct graph *g;
+	struct topology topology;	/* --topology */
 	struct program p;
 	struct emitted_files emitted;
 };
@@ -39,6 +40,11 @@ enum exit_code build_executable(struct build *b, const char *base, int rank,
 				const char *path);
 enum exit_code build_object(struct build *b, const char *base,
 			    const char *path);
+
+/* ---- plan_check.c ---- */
+
+/* Whether the plan keeps to --plan-check, --max-boxing-bytes and --deny. */
+enum exit_code plan_check(const struct build *b);
 
 /* ---- archive.c ---- */
 

@@ -309,15 +309,37 @@ static enum exit_code read_model(struct job *j, bool *done)
 	return check_device(j);
 }
 
+/* The graph alone has no plan that could be checked. */
+static enum exit_code check_kind(const struct job *j)
+{
+	static const enum option_id id[] = {OPT_plan_check, OPT_deny,
+					    OPT_max_boxing_bytes,
+					    OPT_topology};
+	static const char *const name[] = {"plan-check", "deny",
+					   "max-boxing-bytes", "topology"};
+
+	for (int i = 0; i < 4 && j->kind == IR; i++)
+		if (option_given(&j->o, id[i]))
+			return (enum exit_code)usage_error(
+				SBPC, "--emit=ir makes no plan for --%s",
+				name[i]);
+	return DONE;
+}
+
 static enum exit_code compile(struct job *j)
 {
 	bool done = false;
-	enum exit_code code = read_model(j, &done);
+	enum exit_code code = check_kind(j);
+
+	if (!code)
+		code = read_model(j, &done);
 
 	if (code || done)
 		return code;
 	if (j->kind != IR) {
 		code = build_passes(&j->b, &done);
+		if (!code && !done)
+			code = plan_check(&j->b);
 		if (code || done)
 			return code;
 	}
