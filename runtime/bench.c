@@ -59,14 +59,19 @@ sbp_status bench_report(sbp_model *m, struct bench *b, sbp_message *e)
 static sbp_status timed_steps(sbp_model *m, struct bench *b)
 {
 	struct sbp_private *v = m->private_;
+	double tick;
 
 	for (int64_t i = 0; i < b->steps; i++) {
-		double start = comm_seconds(), comm = v->comm_seconds;
+		double start = comm_seconds();
+		uint64_t comm = v->comm_ticks;
 
 		SBP_TRY(sbp_step(m));
 		b->ms[i] = (comm_seconds() - start) * 1e3;
-		b->comm_ms[i] = (v->comm_seconds - comm) * 1e3;
+		b->comm_ms[i] = (double)(v->comm_ticks - comm);
 	}
+	tick = comm_tick(&v->comm);
+	for (int64_t i = 0; i < b->steps; i++)
+		b->comm_ms[i] *= tick * 1e3;
 	return SBP_OK;
 }
 

@@ -24,6 +24,8 @@ enum {
 void comm_start(struct comm *c, int local)
 {
 	c->spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+	c->start_ticks = comm_ticks();
+	c->start_seconds = comm_seconds();
 }
 
 double comm_seconds(void)
@@ -32,6 +34,22 @@ double comm_seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+uint64_t comm_ticks(void)
+{
+#if defined __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return (uint64_t)(comm_seconds() * 1e9);
+#endif
+}
+
+double comm_tick(const struct comm *c)
+{
+	uint64_t ticks = comm_ticks() - c->start_ticks;
+
+	return ticks ? (comm_seconds() - c->start_seconds) / (double)ticks : 0;
 }
 
 int comm_cores(void)
@@ -60,12 +78,39 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
 	syscall(SYS_futex, word, FUTEX_WAIT, seen, &nap, NULL, 0);
 }
 
+/* A sleeper counts itself before its last look at the flag; so either this
+ * sees the sleeper, or the sleeper the flag. */
 static void wake_sleepers(struct control *own)
 {
 	if (atomic_load(&own->sleepers) == 0)
 		return;
 	atomic_fetch_add(&own->wake, 1);
 	syscall(SYS_futex, &own->wake, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* The thread sanitizer knows no fences. */
+static void fence(struct control *own)
+{
+#if defined __SANITIZE_THREAD__
+	atomic_fetch_add(&own->wake, 0);
+#else
+	(void)own;
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+void comm_wake(struct comm *c)
+{
+	struct control *own = c->control[c->rank];
+
+	fence(own);
+	wake_sleepers(own);
+}
+
+void comm_mark(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
+{
+	atomic_store_explicit(&c->control[c->rank]->flag[lane][flag].at, n,
+			      memory_order_release);
 }
 
 void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
@@ -171,71 +216,90 @@ static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
 	return SBP_OK;
 }
 
-static bool has_posted(_Atomic uint64_t *at, uint64_t n)
+static bool arrived(const struct watch *w)
 {
-	return atomic_load_explicit(at, memory_order_acquire) >= n;
+	uint64_t at = atomic_load_explicit(w->at, memory_order_acquire);
+
+	if (!w->other)
+		return at >= w->n;
+	return at == w->n || atomic_load_explicit(w->other,
+						  memory_order_acquire) ==
+				     w->n;
 }
 
 /* Spinning that was in vain makes the next time shorter: the peer may not
  * have a core of its own at all, whatever their number says. */
-static bool spin(struct comm *c, _Atomic uint64_t *at, uint64_t n)
+static bool spin(struct comm *c, const struct watch *w)
 {
-	for (int i = c->spins; i > 0; i--) {
-		if (has_posted(at, n)) {
-			if (c->spins < MOST_SPINS)
+	for (int i = 0; i < c->spins; i++) {
+		if (arrived(w)) {
+			if (c->spins < MOST_SPINS && i > LEAST_SPINS / 2)
 				c->spins *= 2;
 			return true;
 		}
+		if (i == LEAST_SPINS / 2)
+			comm_wake(c);
 		pause_cpu();
 	}
 	if (c->spins > LEAST_SPINS)
 		c->spins /= 2;
 	for (int i = YIELDS; i > 0; i--) {
-		if (has_posted(at, n))
+		if (arrived(w))
 			return true;
 		sched_yield();
 	}
-	return has_posted(at, n);
+	return arrived(w);
 }
 
-/* A poster that sees no sleeper has posted before the look at AT. */
-static void nap(struct control *peer, _Atomic uint64_t *at, uint64_t n)
+static void nap(struct control *peer, const struct watch *w)
 {
 	uint32_t seen;
 
 	atomic_fetch_add(&peer->sleepers, 1);
 	seen = atomic_load(&peer->wake);
-	if (atomic_load(at) < n &&
-	    atomic_load(&peer->standing) == STANDING_RUNS)
+	if (!arrived(w) && atomic_load(&peer->standing) == STANDING_RUNS)
 		futex_wait(&peer->wake, seen);
 	atomic_fetch_sub(&peer->sleepers, 1);
 }
 
-sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
-		     uint64_t n, sbp_message *e)
+static sbp_status watch_long(struct comm *c, int peer, const struct watch *w,
+			     sbp_message *e)
 {
-	_Atomic uint64_t *at = &c->control[peer]->flag[lane][flag].at;
 	double end;
 
-	if (has_posted(at, n) || spin(c, at, n))
+	if (spin(c, w))
 		return SBP_OK;
 	end = comm_seconds() + c->timeout;
 	for (;;) {
 		sbp_status status;
 
-		nap(c->control[peer], at, n);
-		if (has_posted(at, n))
+		nap(c->control[peer], w);
+		if (arrived(w))
 			return SBP_OK;
 		status = look_at_peers(c, peer, e);
 		/* It may have posted just before it ended. */
 		if (status != SBP_OK)
-			return has_posted(at, n) ? SBP_OK : status;
+			return arrived(w) ? SBP_OK : status;
 		if (comm_seconds() > end)
 			return message_set(e, SBP_FAILED,
 					   "rank %d has not answered within "
 					   "%g s (SBP_TIMEOUT)",
 					   peer, c->timeout);
 	}
+}
+
+sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
+		      sbp_message *e)
+{
+	return arrived(w) ? SBP_OK : watch_long(c, peer, w, e);
+}
+
+sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
+		     uint64_t n, sbp_message *e)
+{
+	struct watch w = {&c->control[peer]->flag[lane][flag].at, NULL, n};
+
+	return comm_watch(c, peer, &w, e);
 }
 
 sbp_status comm_barrier(struct comm *c, sbp_message *e)

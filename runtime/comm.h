@@ -18,7 +18,8 @@ enum flag {
 	FLAG_DONE,		/* I have read what I need of others */
 	FLAGS
 };
-enum { CONTROL_BYTES = 4096, CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, PAGE = 4096 };
+enum { MAIL_BYTES = 8192 - 8, CONTROL_BYTES = 4096 + 2 * 8192 };
 
 /* Where a rank stands; see struct control. */
 enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };
@@ -27,6 +28,13 @@ enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };
  * falls. */
 struct counter {
 	_Alignas(CACHE_LINE) _Atomic uint64_t at;
+};
+
+/* A small message lies beside its number, so one look brings both. It is
+ * that of move N for whoever reads this rank in move N. */
+struct mail {
+	_Alignas(CACHE_LINE) _Atomic uint64_t n;
+	unsigned char at[MAIL_BYTES];
 };
 
 /* One a rank, read by all. */
@@ -42,8 +50,23 @@ struct control {
 	uint64_t magic;
 	uint32_t follows;		/* failed because another had */
 	char why[sizeof(sbp_message)];	/* of STANDING_FAILED */
+	struct mail mail[2];		/* by turns: see mail.c */
 };
 _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "control block");
+
+/* What a rank knows of its own mail and of a peer's. */
+struct outbox {
+	int next;			/* the place of the next message */
+	struct {
+		uint64_t n;		/* the message there */
+		const int *reader;	/* whom it is for */
+		int nreaders;
+	} sent[2];
+};
+struct correspondent {
+	uint64_t finished;		/* moves that it is known to have */
+	int next;			/* where its next message should be */
+};
 
 struct comm {
 	int rank, world;
@@ -55,6 +78,10 @@ struct comm {
 	int spins;			/* of a wait, before it yields */
 	bool follows;			/* saw that another has failed */
 	uint64_t host;			/* operations in LANE_HOST so far */
+	struct outbox out;
+	struct correspondent *peer;	/* by rank */
+	uint64_t start_ticks;		/* when it was started */
+	double start_seconds;
 	int memory;			/* shm: the memfd, or -1 */
 	struct sbp_group *group;	/* ranks are threads */
 };
@@ -64,10 +91,21 @@ struct comm {
 /* Waits suit LOCAL ranks that share this host's cores. */
 void comm_start(struct comm *c, int local);
 void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
+/* The same in two halves: sleepers see the flag only after comm_wake, which
+ * long waits call too. */
+void comm_mark(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
+void comm_wake(struct comm *c);
 /* Returns once PEER has posted N, or says why that will not happen: PEER has
  * died, failed or closed, or the time limit has passed. */
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
 		     uint64_t n, sbp_message *e);
+/* A counter that has reached N, or one of two that has just N. */
+struct watch {
+	_Atomic uint64_t *at, *other;	/* other may be NULL */
+	uint64_t n;
+};
+sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
+		      sbp_message *e);
 /* Says so if any other rank has died or failed. */
 sbp_status comm_look(struct comm *c, sbp_message *e);
 /* All ranks have come here. */
@@ -86,6 +124,21 @@ void comm_end(struct comm *c);
 /* Cores that this process may use. */
 int comm_cores(void);
 double comm_seconds(void);	/* of a clock that only goes forward */
+/* A clock that costs next to nothing, and the length of its tick. */
+uint64_t comm_ticks(void);
+double comm_tick(const struct comm *c);
+
+/* ---- mail.c: small messages ---- */
+
+/* Sends BYTES <= MAIL_BYTES at FROM to the readers in move N. The list of
+ * readers must stay. */
+sbp_status mail_put(struct comm *c, const void *from, int64_t bytes,
+		    uint64_t n, const int *reader, int nreaders,
+		    sbp_message *e);
+/* *at is what PEER sends in move N; it lies there until this rank posts
+ * FLAG_DONE for N. */
+sbp_status mail_get(struct comm *c, int peer, uint64_t n,
+		    const unsigned char **at, sbp_message *e);
 
 /* ---- comm_shm.c: ranks of one host ---- */
 

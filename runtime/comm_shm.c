@@ -226,10 +226,11 @@ static bool allocate(struct comm *c)
 	c->control = calloc(n, sizeof *c->control);
 	c->arena = calloc(n, sizeof *c->arena);
 	c->arena_bytes = calloc(n, sizeof *c->arena_bytes);
+	c->peer = calloc(n, sizeof *c->peer);
 	c->pidfd = malloc(n * sizeof *c->pidfd);
 	for (size_t r = 0; c->pidfd && r < n; r++)
 		c->pidfd[r] = -1;
-	return c->control && c->arena && c->arena_bytes && c->pidfd;
+	return c->control && c->arena && c->arena_bytes && c->peer && c->pidfd;
 }
 
 static sbp_status meet(struct comm *c, const struct env *env,
@@ -337,7 +338,7 @@ static sbp_status group_wait(struct comm *c, struct sbp_group *g,
 static sbp_status group_add(struct comm *c, struct sbp_group *g,
 			    uint64_t plan_hash, int64_t bytes, sbp_message *e)
 {
-	size_t all = CONTROL_BYTES + (((size_t)bytes + 4095) & ~(size_t)4095);
+	size_t all = CONTROL_BYTES + (((size_t)bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
 
 	if (g->memory[c->rank])
 		return message_set(e, SBP_USAGE,
@@ -347,7 +348,7 @@ static sbp_status group_add(struct comm *c, struct sbp_group *g,
 		return message_set(e, SBP_USAGE,
 				   "the ranks of the group open different "
 				   "programs");
-	g->memory[c->rank] = aligned_alloc(CONTROL_BYTES, all);
+	g->memory[c->rank] = aligned_alloc(PAGE, all);
 	if (!g->memory[c->rank])
 		return too_little(bytes, e);
 	memset(g->memory[c->rank], 0, all);
@@ -404,6 +405,7 @@ void shm_close_ranks(struct comm *c)
 	free(c->control);
 	free(c->arena);
 	free(c->arena_bytes);
+	free(c->peer);
 	free(c->pidfd);
 	memset(c, 0, sizeof *c);
 	c->memory = -1;

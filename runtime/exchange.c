@@ -252,6 +252,43 @@ static bool find_readers(struct exchange *x, int me)
 	return true;
 }
 
+/* Pieces at coordinates 0 are the largest, so all ranks agree on what is a
+ * small message. */
+static void find_source(struct exchange *x, int me)
+{
+	const sbp_pattern *how = x->how;
+	int coord[SBP_MAX_MESH] = {0}, self = mesh_index(how->from.on, me);
+	int width = dtype_bytes(how->dtype);
+	sbp_box piece = piece_at(&how->from, how->rank, how->shape, coord);
+
+	x->mails = box_count(&piece) * width <= MAIL_BYTES;
+	if (self < 0)
+		return;
+	mesh_coords(how->from.on, self, coord);
+	piece = piece_at(&how->from, how->rank, how->shape, coord);
+	x->source_bytes = box_count(&piece) * width;
+}
+
+/* An all-reduce between two ranks: each reduces half of it for both, which
+ * are as many bytes as if each read all of the other's. */
+static bool is_pair(const struct exchange *x, const struct view *v)
+{
+	const sbp_dist *from = v->from, *to = v->to;
+
+	if (x->nparts != 2 || !mesh_equal(from->on, to->on))
+		return false;
+	for (int k = 0; k < from->on->naxes; k++) {
+		sbp_term a = from->term[k], b = to->term[k];
+
+		if (split_order(from, k) != split_order(to, k))
+			return false;
+		if (v->reduces[k] ? b.kind != 'B'
+				  : a.kind != b.kind || a.axis != b.axis)
+			return false;
+	}
+	return x->ncells == 1;
+}
+
 /* Adjacent reductions of one kind are one level. */
 static void find_levels(struct exchange *x, const struct view *v)
 {
@@ -307,8 +344,8 @@ static void cell_merge(struct cell *c)
 	c->rank = to + 1;
 }
 
-void cell_init(struct cell *c, const sbp_box *piece,
-		      const sbp_box *target, const sbp_box *box)
+void cell_init(struct cell *c, const sbp_box *piece, const sbp_box *target,
+	       const sbp_box *box)
 {
 	c->rank = box->rank;
 	c->box = *box;
@@ -376,6 +413,7 @@ static bool find_cells(struct exchange *x, const struct view *v, int me)
 		cell_init(&x->cell[x->ncells], &piece, &target, &box);
 		cell_parts(x, x->ncells++, v, coord, me);
 	}
+	x->pairs = is_pair(x, v);
 	return true;
 }
 
@@ -390,6 +428,7 @@ struct exchange *exchange_new(const sbp_pattern *how, int me)
 		return NULL;
 	x->how = how;
 	x->holds = target >= 0;
+	find_source(x, me);
 	done = find_readers(x, me);
 	if (done && x->holds) {
 		view_init(&v, how, target);

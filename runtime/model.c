@@ -154,6 +154,8 @@ void sbp_close(sbp_model *m)
 		v->device_close(v->device);
 	comm_end(&v->comm);
 	shm_close_ranks(&v->comm);
+	for (int i = 0; v->move && i < v->p->nmoves; i++)
+		route_free(v->move[i]);
 	for (struct exchange *x = v->patterns; x; x = next) {
 		next = x->next;
 		exchange_free(x);

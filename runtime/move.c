@@ -4,343 +4,332 @@
  * readers, so what it does next may reuse the buffer. All ranks meet the moves
  * in the order of the plan and a rank that is read by another waits for it, so
  * counters suffice and nothing can deadlock.
+ *
+ * Small pieces are sent as mail instead: then nobody waits for readers. Of an
+ * all-reduce between two ranks each reduces one half, and writes it to both.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/private.h"
 
-enum { CHUNK = 1024 };		/* elements reduced at a time */
-#define LOOK_SECONDS 0.02
+enum {
+	LOOK_TICKS = 50 * 1000 * 1000,	/* between looks around: 20 ms */
+	GRAIN_BYTES = 256 << 10,	/* for a thread */
+	STREAM_BYTES = 8 << 20,		/* written past the caches */
+};
 
-typedef struct chunk {		/* of one level of a reduction */
-	_Alignas(CACHE_LINE) unsigned char at[CHUNK * 8];
-} chunk;
-
-/* Where a cell's parts are read: the peers' buffers. */
-struct sources {
-	const sbp_model *m;
+/* A move as this rank runs it: everything that is the same in each step. */
+struct route {
 	const struct exchange *x;
-	const int64_t *from_at;
+	enum lane lane;
+	const unsigned char *own;	/* this rank's piece of the source */
+	struct sink to;
+	/* Pieces by writer, this rank's last, and which of them each part of
+	 * a cell is in. */
+	const unsigned char **base;
+	int *part;
+	int mate;			/* of a pair, else -1 */
+	bool mails;
+	int first;			/* cell, so that ranks do not all read
+					 * the same one at a time */
 };
 
-static const unsigned char *source_of(const struct sources *s, int rank)
+void route_free(struct route *r)
 {
-	int class_ = tensor_class(s->m->private_->p, rank);
-
-	return s->m->private_->comm.arena[rank] + s->from_at[class_];
-}
-
-/* Copies N elements with strides in elements. */
-static void copy_run(unsigned char *to, int64_t to_stride,
-		     const unsigned char *from, int64_t from_stride, int64_t n,
-		     int width)
-{
-	if (to_stride == 1 && from_stride == 1) {
-		memcpy(to, from, (size_t)(n * width));
+	if (!r)
 		return;
-	}
-	for (int64_t i = 0; i < n; i++)
-		memcpy(to + i * to_stride * width,
-		       from + i * from_stride * width, (size_t)width);
+	free(r->base);
+	free(r->part);
+	free(r);
 }
 
-/* A walk over the runs of a cell: all its axes but the last. */
-struct runs {
-	int64_t index[SBP_MAX_RANK];
-	int64_t from, to;		/* of the run, in elements */
-	int64_t n, from_stride, to_stride;
-};
-
-static struct runs runs_begin(const struct cell *c)
+static unsigned char *piece_of(const sbp_model *m, int rank, const int64_t *at)
 {
-	struct runs r = {.from = c->from, .to = c->to, .n = 1,
-			 .from_stride = 1, .to_stride = 1};
+	int class_ = tensor_class(m->private_->p, rank);
 
-	if (c->rank) {
-		r.n = c->n[c->rank - 1];
-		r.from_stride = c->from_stride[c->rank - 1];
-		r.to_stride = c->to_stride[c->rank - 1];
+	return m->private_->comm.arena[rank] + at[class_];
+}
+
+static int base_of(const struct exchange *x, int rank)
+{
+	for (int i = 0; i < x->nwriters; i++)
+		if (x->writer[i] == rank)
+			return i;
+	return x->nwriters;
+}
+
+static bool route_parts(struct route *r, const sbp_model *m,
+			const int64_t *from_at)
+{
+	const struct exchange *x = r->x;
+	int n = x->ncells * x->nparts;
+
+	r->base = calloc((size_t)x->nwriters + 1, sizeof *r->base);
+	r->part = calloc((size_t)n + 1, sizeof *r->part);
+	if (!r->base || !r->part)
+		return false;
+	for (int i = 0; i < x->nwriters; i++)
+		r->base[i] = piece_of(m, x->writer[i], from_at);
+	r->base[x->nwriters] = r->own;
+	for (int i = 0; i < n; i++)
+		r->part[i] = base_of(x, x->peer[i]);
+	while (r->first < x->ncells &&
+	       x->peer[x->cell[r->first].first] < m->rank)
+		r->first++;
+	return true;
+}
+
+/* NULL when out of memory. TO is the target piece, unless there is none. */
+static struct route *route_new(const sbp_model *m, const struct exchange *x,
+			       enum lane lane, const int64_t *from_at,
+			       void *to)
+{
+	struct route *r = calloc(1, sizeof *r);
+	int width = dtype_bytes(x->how->dtype);
+
+	if (!r)
+		return NULL;
+	r->x = x;
+	r->lane = lane;
+	r->to.to = to;
+	r->to.stream = x->count * width >= STREAM_BYTES;
+	r->mate = -1;
+	if (mesh_index(x->how->from.on, m->rank) >= 0)
+		r->own = piece_of(m, m->rank, from_at);
+	if (!route_parts(r, m, from_at)) {
+		route_free(r);
+		return NULL;
 	}
 	return r;
 }
 
-static bool runs_next(struct runs *r, const struct cell *c)
+/* Patterns are shared by moves, which look them up once. */
+static const struct exchange *exchange_of(sbp_model *m, const sbp_pattern *how)
 {
-	for (int a = c->rank - 2; a >= 0; a--) {
-		r->from += c->from_stride[a];
-		r->to += c->to_stride[a];
-		if (++r->index[a] < c->n[a])
-			return true;
-		r->from -= c->n[a] * c->from_stride[a];
-		r->to -= c->n[a] * c->to_stride[a];
-		r->index[a] = 0;
+	struct sbp_private *p = m->private_;
+	struct exchange *x;
+
+	for (x = p->patterns; x; x = x->next)
+		if (x->how == how)
+			return x;
+	x = exchange_new(how, m->rank);
+	if (!x)
+		return NULL;
+	x->next = p->patterns;
+	return p->patterns = x;
+}
+
+static struct route *route_of(sbp_model *m, const sbp_move *move)
+{
+	const struct exchange *x = exchange_of(m, move->how);
+	struct route *r;
+	void *to;
+
+	if (!x)
+		return NULL;
+	to = x->holds ? m->arena + move->to_at[m->class_] : NULL;
+	r = route_new(m, x, LANE_MOVE, move->from_at, to);
+	if (!r)
+		return NULL;
+	r->mails = x->mails;
+	if (x->pairs && !r->mails) {
+		r->mate = x->writer[0];
+		r->to.mate = piece_of(m, r->mate, move->to_at);
 	}
-	return false;
+	return m->private_->move[move->id] = r;
 }
 
-static void cell_copy(unsigned char *to, const unsigned char *from,
-		      const struct cell *c, int width)
-{
-	struct runs r = runs_begin(c);
+/* ---- running one ---- */
 
-	do {
-		copy_run(to + r.to * width, r.to_stride,
-			 from + r.from * width, r.from_stride, r.n, width);
-	} while (runs_next(&r, c));
-}
-
-/* 16-bit floats are reduced as f32 and rounded once. */
-static bool is_half(sbp_dtype t)
-{
-	return t == SBP_F16 || t == SBP_BF16;
-}
-
-/* N elements of a part from FROM on, as the type that is reduced; in place
- * where they lie right. */
-static const void *load_part(const struct sources *s, const unsigned char *at,
-			     int64_t stride, int64_t n, chunk *room)
-{
-	sbp_dtype t = s->x->how->dtype;
-	int width = dtype_bytes(t);
-	chunk packed;
-
-	if (stride == 1 && !is_half(t))
-		return at;
-	if (!is_half(t)) {
-		copy_run(room->at, 1, at, stride, n, width);
-		return room->at;
-	}
-	copy_run(packed.at, 1, at, stride, n, width);
-	convert(room->at, SBP_F32, packed.at, t, n);
-	return room->at;
-}
-
-struct part_run {
-	const int *peer;		/* the parts of the cell */
-	int64_t from, stride, n;	/* elements from the piece's start */
+struct slice {			/* rows of a cell, for threads to share */
+	const struct route *r;
+	const struct cell *c;
+	int64_t lo;
 };
 
-/* Reduces the parts from *PART on that belong to LEVEL and below into a
- * result in ROOM[level], or in place of a part. */
-static const void *reduce_level(const struct sources *s,
-				const struct part_run *r, int level, int *part,
-				chunk *room)
+static void run_slice(void *context, int64_t lo, int64_t hi)
 {
-	const struct exchange *x = s->x;
-	sbp_dtype t = is_half(x->how->dtype) ? SBP_F32 : x->how->dtype;
-	const void *sum = NULL, *next;
-	chunk scratch;
+	const struct slice *s = context;
+	const struct exchange *x = s->r->x;
 
-	if (level == SBP_MAX_MESH || level == x->nlevels) {
-		int width = dtype_bytes(x->how->dtype);
-		const unsigned char *at = source_of(s, r->peer[(*part)++]);
-
-		return load_part(s, at + r->from * width, r->stride, r->n,
-				 room);
-	}
-	for (int i = 0; i < x->parts[level]; i++) {
-		next = reduce_level(s, r, level + 1, part,
-				    i ? &scratch : room);
-		if (i)
-			combine(room->at, sum, next, t, x->reduce[level],
-				r->n);
-		sum = i ? room->at : next;
-	}
-	return sum;
+	cell_run(x, s->c, s->lo + lo, s->lo + hi, s->r->base,
+		 s->r->part + s->c->first, &s->r->to);
+	if (s->r->to.stream)
+		stream_end();
 }
 
-static void store_result(unsigned char *to, int64_t stride, const void *from,
-			 sbp_dtype t, int64_t n)
+/* Rows LO to HI of a cell. */
+static void run_rows(sbp_model *m, const struct route *r,
+		     const struct cell *c, int64_t lo, int64_t hi)
 {
-	int width = dtype_bytes(t);
-	chunk packed;
+	int64_t row = cell_row_elements(c) * dtype_bytes(r->x->how->dtype);
+	int64_t grain = row < GRAIN_BYTES ? GRAIN_BYTES / row : 1;
+	struct slice s = {r, c, lo};
 
-	if (is_half(t)) {
-		convert(packed.at, t, from, SBP_F32, n);
-		from = packed.at;
-	}
-	copy_run(to, stride, from, 1, n, width);
+	if (m->threads > 1 && hi - lo > grain)
+		sbp_parallel(m, hi - lo, grain, run_slice, &s);
+	else
+		run_slice(&s, 0, hi - lo);
 }
 
-/* One level of a type that needs no conversion, contiguous: in place. */
-static void reduce_flat(const struct sources *s, const struct part_run *r,
-			unsigned char *to)
+static void fill(const struct route *r)
 {
-	const struct exchange *x = s->x;
-	int64_t skip = r->from * dtype_bytes(x->how->dtype);
-	const void *first = source_of(s, r->peer[0]) + skip;
-
-	for (int i = 1; i < x->nparts; i++) {
-		combine(to, first, source_of(s, r->peer[i]) + skip,
-			x->how->dtype, x->reduce[0], r->n);
-		first = to;
-	}
+	if (r->x->fills)
+		fill_identity(r->to.to, r->x->how->dtype, r->x->fill,
+			      r->x->count);
 }
 
-static void reduce_run(const struct sources *s, const struct part_run *r,
-		       unsigned char *to, int64_t to_stride)
+/* One flag round: the pieces lie beside the flags. */
+static sbp_status run_mail(sbp_model *m, const struct route *r, uint64_t n,
+			   sbp_message *e)
 {
-	sbp_dtype t = s->x->how->dtype;
-	int part = 0;
-	chunk room;
+	const struct exchange *x = r->x;
+	struct comm *c = &m->private_->comm;
 
-	if (s->x->nlevels == 1 && s->x->nparts > 1 && to_stride == 1 &&
-	    r->stride == 1 && !is_half(t)) {
-		reduce_flat(s, r, to);
-		return;
-	}
-	store_result(to, to_stride, reduce_level(s, r, 0, &part, &room), t,
-		     r->n);
+	if (x->nreaders)
+		SBP_TRY(mail_put(c, r->own, x->source_bytes, n, x->reader,
+				 x->nreaders, e));
+	for (int i = 0; i < x->nwriters; i++)
+		SBP_TRY(mail_get(c, x->writer[i], n, &r->base[i], e));
+	fill(r);
+	for (int i = 0; i < x->ncells; i++)
+		cell_run(x, &x->cell[i], 0, cell_rows(&x->cell[i]), r->base,
+			 r->part + x->cell[i].first, &r->to);
+	if (x->nwriters)
+		comm_post(c, LANE_MOVE, FLAG_DONE, n);
+	else
+		comm_wake(c);
+	return SBP_OK;
 }
 
-static void cell_reduce(const struct sources *s, const struct cell *c,
-			unsigned char *to)
+/* Waits for those that write cell C. */
+static sbp_status await_cell(sbp_model *m, const struct route *r,
+			     const struct cell *c, uint64_t n, sbp_message *e)
 {
-	int width = dtype_bytes(s->x->how->dtype);
-	struct runs r = runs_begin(c);
-
-	do {
-		for (int64_t i = 0; i < r.n; i += CHUNK) {
-			struct part_run run = {
-				s->x->peer + c->first,
-				r.from + i * r.from_stride, r.from_stride,
-				r.n - i < CHUNK ? r.n - i : CHUNK};
-
-			reduce_run(s, &run,
-				   to + (r.to + i * r.to_stride) * width,
-				   r.to_stride);
-		}
-	} while (runs_next(&r, c));
-}
-
-static void cell_run(const struct sources *s, const struct cell *c, void *to)
-{
-	const unsigned char *from;
-	int width = dtype_bytes(s->x->how->dtype);
-
-	if (s->x->nparts > 1) {
-		cell_reduce(s, c, to);
-		return;
-	}
-	from = source_of(s, s->x->peer[c->first]);
-	if (from + c->from * width != (unsigned char *)to + c->to * width)
-		cell_copy(to, from, c, width);
-}
-
-/* Waits for those that write cell C, unless they have been awaited. */
-static sbp_status cell_await(sbp_model *m, const struct exchange *x,
-			     const struct cell *c, enum lane lane, uint64_t n,
-			     sbp_message *e)
-{
-	for (int i = 0; i < x->nparts; i++) {
-		int peer = x->peer[c->first + i];
+	for (int i = 0; i < r->x->nparts; i++) {
+		int peer = r->x->peer[c->first + i];
 
 		if (peer != m->rank)
-			SBP_TRY(comm_wait(&m->private_->comm, peer, lane,
+			SBP_TRY(comm_wait(&m->private_->comm, peer, r->lane,
 					  FLAG_READY, n, e));
 	}
 	return SBP_OK;
 }
 
-sbp_status exchange_run(sbp_model *m, const struct exchange *x,
-			const int64_t *from_at, void *to, enum lane lane,
-			uint64_t n, sbp_message *e)
+/* This rank's half of a pair's only cell, in whole lines. */
+static void run_half(sbp_model *m, const struct route *r)
 {
-	struct comm *comm = &m->private_->comm;
-	struct sources s = {m, x, from_at};
+	const struct cell *c = &r->x->cell[0];
+	int64_t rows = cell_rows(c), half = (rows / 2 + CACHE_LINE - 1) &
+					    ~(int64_t)(CACHE_LINE - 1);
+	bool first = r->x->peer[c->first] == m->rank;
 
-	if (x->nreaders)
-		comm_post(comm, lane, FLAG_READY, n);
-	if (x->fills)
-		fill_identity(to, x->how->dtype, x->fill, x->count);
+	if (first)
+		run_rows(m, r, c, 0, half);
+	else
+		run_rows(m, r, c, half, rows);
+}
+
+static sbp_status run_cells(sbp_model *m, const struct route *r, uint64_t n,
+			    sbp_message *e)
+{
+	const struct exchange *x = r->x;
+
 	for (int i = 0; i < x->ncells; i++) {
-		SBP_TRY(cell_await(m, x, &x->cell[i], lane, n, e));
-		cell_run(&s, &x->cell[i], to);
+		int at = i + r->first;
+		const struct cell *c = &x->cell[at % x->ncells];
+
+		SBP_TRY(await_cell(m, r, c, n, e));
+		if (r->mate >= 0)
+			run_half(m, r);
+		else
+			run_rows(m, r, c, 0, cell_rows(c));
 	}
-	m->private_->recv_bytes += x->recv_bytes;
-	if (x->nwriters)
-		comm_post(comm, lane, FLAG_DONE, n);
-	for (int i = 0; i < x->nreaders; i++)
-		SBP_TRY(comm_wait(comm, x->reader[i], lane, FLAG_DONE, n, e));
 	return SBP_OK;
 }
 
-/* Patterns are shared by moves, and looked up once a move. */
-static struct exchange *exchange_of(sbp_model *m, const sbp_move *move)
+/* In place: the pieces must stay until all have read them. */
+static sbp_status run_arena(sbp_model *m, const struct route *r, uint64_t n,
+			    sbp_message *e)
 {
-	struct sbp_private *p = m->private_;
-	struct exchange *x = p->move[move->id];
+	const struct exchange *x = r->x;
+	struct comm *c = &m->private_->comm;
 
-	if (x)
-		return x;
-	for (x = p->patterns; x; x = x->next)
-		if (x->how == move->how)
-			break;
-	if (!x) {
-		x = exchange_new(move->how, m->rank);
-		if (!x)
-			return NULL;
-		x->next = p->patterns;
-		p->patterns = x;
-	}
-	return p->move[move->id] = x;
+	if (x->nreaders)
+		comm_mark(c, r->lane, FLAG_READY, n);
+	fill(r);
+	SBP_TRY(run_cells(m, r, n, e));
+	if (x->nwriters)
+		comm_mark(c, r->lane, FLAG_DONE, n);
+	if (x->nwriters || x->nreaders)
+		comm_wake(c);
+	for (int i = 0; i < x->nreaders; i++)
+		SBP_TRY(comm_wait(c, x->reader[i], r->lane, FLAG_DONE, n, e));
+	return SBP_OK;
+}
+
+static sbp_status run(sbp_model *m, const struct route *r, uint64_t n,
+		      sbp_message *e)
+{
+	m->private_->recv_bytes += r->x->recv_bytes;
+	return r->mails ? run_mail(m, r, n, e) : run_arena(m, r, n, e);
+}
+
+sbp_status exchange_run(sbp_model *m, const struct exchange *x,
+			const int64_t *from_at, void *to, uint64_t n,
+			sbp_message *e)
+{
+	struct route *r = route_new(m, x, LANE_HOST, from_at, to);
+	sbp_status status;
+
+	if (!r)
+		return message_set(e, SBP_FAILED, "out of memory");
+	status = run(m, r, n, e);
+	route_free(r);
+	return status;
 }
 
 /* Ranks that this one has no dealings with are looked at now and then. */
-static sbp_status look_around(struct sbp_private *p, double now,
+static sbp_status look_around(struct sbp_private *p, uint64_t now,
 			      sbp_message *e)
 {
-	if (now - p->looked < LOOK_SECONDS)
+	if (now - p->looked < LOOK_TICKS)
 		return SBP_OK;
 	p->looked = now;
 	return comm_look(&p->comm, e);
 }
 
 static sbp_status run_timed(sbp_model *m, const sbp_move *move,
-			    const struct exchange *x, void *to, sbp_message *e)
+			    const struct route *r, sbp_message *e)
 {
 	struct sbp_private *p = m->private_;
 	uint64_t n = p->steps * (uint64_t)p->p->nmoves + (uint64_t)move->id;
-	double start = comm_seconds();
+	uint64_t start = comm_ticks();
 	sbp_status status = look_around(p, start, e);
 
 	if (status == SBP_OK)
-		status = exchange_run(m, x, move->from_at, to, LANE_MOVE,
-				      n + 1, e);
-	p->comm_seconds += comm_seconds() - start;
+		status = run(m, r, n + 1, e);
+	p->comm_ticks += comm_ticks() - start;
 	return status;
 }
 
 sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
 {
-	struct exchange *x = exchange_of(m, move);
+	struct route *r = m->private_->move[move->id];
 	sbp_status status;
 	sbp_message e;
-	void *to;
 
-	if (!x) {
-		message_set(&e, SBP_FAILED, "out of memory");
-		return model_fail_at(m, move->line, move->how->name,
-				     move->value, &e);
-	}
-	to = x->holds ? m->arena + move->to_at[m->class_] : NULL;
-	if (!x->nreaders && !x->nwriters)
-		return exchange_run(m, x, move->from_at, to, LANE_MOVE, 0, &e);
-	status = run_timed(m, move, x, to, &e);
+	if (!r)
+		r = route_of(m, move);
+	if (!r)
+		status = message_set(&e, SBP_FAILED, "out of memory");
+	else if (r->x->nreaders || r->x->nwriters)
+		status = run_timed(m, move, r, &e);
+	else
+		status = run(m, r, 0, &e);
 	if (status != SBP_OK)
 		return model_fail_at(m, move->line, move->how->name,
 				     move->value, &e);
 	return SBP_OK;
-}
-
-void copy_box(void *to, const sbp_box *to_box, const void *from,
-	      const sbp_box *from_box, const sbp_box *box, int width)
-{
-	struct cell c;
-
-	if (box_count(box) == 0)
-		return;
-	cell_init(&c, from_box, to_box, box);
-	cell_copy(to, from, &c, width);
 }

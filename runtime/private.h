@@ -113,6 +113,9 @@ struct exchange {
 	char reduce[SBP_MAX_MESH];
 	int nwriters, nreaders;	/* other ranks read here, that read me */
 	int *writer, *reader;
+	bool mails;			/* every source piece is small */
+	bool pairs;			/* an all-reduce of two ranks */
+	int64_t source_bytes;		/* of this rank's piece, or 0 */
 	int64_t recv_bytes;
 	struct exchange *next;
 };
@@ -131,15 +134,43 @@ void fill_identity(void *to, sbp_dtype t, char reduce, int64_t n);
 void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
 	     int64_t n);
 
-/* ---- move.c ---- */
+/* ---- stream.c: copies of much memory ---- */
 
-/* Runs X from the arenas at FROM_AT (by rank class) to TO. */
-sbp_status exchange_run(sbp_model *m, const struct exchange *x,
-			const int64_t *from_at, void *to, enum lane lane,
-			uint64_t n, sbp_message *e);
+/* As memcpy, but past the caches: for what is not read again soon. */
+void stream_copy(void *to, const void *from, int64_t bytes);
+/* After the last of them: other ranks see what was written. */
+void stream_end(void);
+
+/* ---- cell.c: copies and reduces cells ---- */
+
+/* Where a cell's elements go. */
+struct sink {
+	unsigned char *to;	/* the target piece */
+	unsigned char *mate;	/* another rank's, which gets the same */
+	bool stream;		/* past the caches */
+};
+/* The elements LO to HI of axis 0 of cell C; the parts are in the pieces at
+ * BASE[part[0]], BASE[part[1]], ... */
+void cell_run(const struct exchange *x, const struct cell *c, int64_t lo,
+	      int64_t hi, const unsigned char *const *base, const int *part,
+	      const struct sink *to);
+/* Of axis 0; the elements behind one of them. */
+int64_t cell_rows(const struct cell *c);
+int64_t cell_row_elements(const struct cell *c);
 /* Copies a box between two dense arrays that have it. */
 void copy_box(void *to, const sbp_box *to_box, const void *from,
 	      const sbp_box *from_box, const sbp_box *box, int width);
+
+/* ---- move.c ---- */
+
+/* Runs X from the arenas at FROM_AT (by rank class) to TO, once, in
+ * LANE_HOST. */
+sbp_status exchange_run(sbp_model *m, const struct exchange *x,
+			const int64_t *from_at, void *to, uint64_t n,
+			sbp_message *e);
+/* Frees a route; see move.c. NULL is fine. */
+struct route;
+void route_free(struct route *r);
 
 /* ---- model.c, tensor.c ---- */
 
@@ -150,14 +181,14 @@ struct sbp_private {
 	sbp_piece *own;
 	_Atomic int failed;
 	sbp_message error;
-	struct exchange **move;		/* by move id, filled when first run */
+	struct route **move;		/* by move id, filled when first run */
 	struct exchange *patterns;	/* all of them */
 	bool *given;			/* by tensor: has a value */
 	bool ready;			/* all tensors have been given */
 	uint64_t steps;
 	int64_t recv_bytes;		/* since the model was opened */
-	double comm_seconds;
-	double looked;			/* when, at the peers */
+	uint64_t comm_ticks;		/* in moves with other ranks */
+	uint64_t looked;		/* ticks when, at the peers */
 	/* Of programs for cuda: what runtime/cuda keeps of this rank. */
 	void *device;
 	void (*device_close)(void *device);

@@ -192,8 +192,7 @@ sbp_status tensor_gather(sbp_model *m, const sbp_tensor *t, bool everywhere,
 	x = exchange_new(&how, m->rank);
 	if (!x)
 		return message_set(e, SBP_FAILED, "out of memory");
-	status = exchange_run(m, x, t->at, to, LANE_HOST,
-			      ++m->private_->comm.host, e);
+	status = exchange_run(m, x, t->at, to, ++m->private_->comm.host, e);
 	m->private_->recv_bytes = received;
 	exchange_free(x);
 	return status;

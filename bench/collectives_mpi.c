@@ -1,0 +1,116 @@
+/*
+ * collectives_mpi.c: the collectives of MPI, as collectives.c has sbpc's.
+ */
+#include <mpi.h>
+
+#include "collectives.h"
+
+static int rank, ranks;
+static char *from, *to;
+
+/* Rank R's share of N, as sbpc splits. */
+static int share(long n, int r)
+{
+	return (int)(n / ranks + (r < n % ranks));
+}
+
+static void shares(long n, int *count, int *start)
+{
+	for (int r = 0, at = 0; r < ranks; at += count[r++]) {
+		count[r] = share(n, r);
+		start[r] = at;
+	}
+}
+
+static void all_gather(long size)
+{
+	int count[ranks], start[ranks];
+
+	if (size % ranks == 0) {
+		MPI_Allgather(from, (int)(size / ranks), MPI_BYTE, to,
+			      (int)(size / ranks), MPI_BYTE, MPI_COMM_WORLD);
+		return;
+	}
+	shares(size, count, start);
+	MPI_Allgatherv(from, count[rank], MPI_BYTE, to, count, start, MPI_BYTE,
+		       MPI_COMM_WORLD);
+}
+
+static void reduce_scatter(long n)
+{
+	int count[ranks], start[ranks];
+
+	if (n % ranks == 0) {
+		MPI_Reduce_scatter_block(from, to, (int)(n / ranks), MPI_FLOAT,
+					 MPI_SUM, MPI_COMM_WORLD);
+		return;
+	}
+	shares(n, count, start);
+	MPI_Reduce_scatter(from, to, count, MPI_FLOAT, MPI_SUM,
+			   MPI_COMM_WORLD);
+}
+
+static void all_to_all(long size)
+{
+	int count[ranks], start[ranks], back[ranks], at[ranks];
+
+	if (size % ranks == 0) {
+		MPI_Alltoall(from, (int)(size / ranks), MPI_BYTE, to,
+			     (int)(size / ranks), MPI_BYTE, MPI_COMM_WORLD);
+		return;
+	}
+	shares(size, count, start);
+	for (int r = 0; r < ranks; r++) {
+		back[r] = count[rank];
+		at[r] = r * count[rank];
+	}
+	MPI_Alltoallv(from, count, start, MPI_BYTE, to, back, at, MPI_BYTE,
+		      MPI_COMM_WORLD);
+}
+
+static void run(enum op op, int s)
+{
+	long size = size_of[s], n = size / (long)sizeof(float);
+
+	switch (op) {
+	case ALL_REDUCE:
+		MPI_Allreduce(from, to, (int)n, MPI_FLOAT, MPI_SUM,
+			      MPI_COMM_WORLD);
+		return;
+	case ALL_GATHER:
+		all_gather(size);
+		return;
+	case REDUCE_SCATTER:
+		reduce_scatter(n);
+		return;
+	default:
+		all_to_all(size);
+	}
+}
+
+static char *buffer(void)
+{
+	char *at = aligned_alloc(1 << 21, LARGEST);
+
+	if (!at) {
+		fprintf(stderr, "out of memory\n");
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	memset(at, 0, LARGEST);
+	return at;
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	pin(rank, ranks);
+	from = buffer();
+	to = buffer();
+	take_figures(rank, ranks, argc > 1 ? atol(argv[1]) : LARGEST, run);
+	MPI_Finalize();
+	free(from);
+	free(to);
+	return 0;
+}
