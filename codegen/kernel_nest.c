@@ -353,6 +353,27 @@ static void find_phases(struct nest *k)
 	}
 }
 
+/* What is not stored waits for the first phase that needs it. */
+static void delay_elements(struct nest *k)
+{
+	for (int i = k->nbody - 1; i >= 0; i--) {
+		int first = k->nphases;
+
+		if (k->d.row[i] || k->out[i].v != NULL)
+			continue;
+		for (int r = i + 1; r < k->nbody; r++)
+			for (int j = 0; j < k->body[r]->nin; j++) {
+				int phase = k->phase[r] -
+					    node_is_fold(k->body[r]);
+
+				if (k->from[r][j] == i && phase < first)
+					first = phase;
+			}
+		if (first < k->nphases)
+			k->phase[i] = first;
+	}
+}
+
 /* Names of variables: the operator's, numbered where it occurs again. */
 static void find_names(struct nest *k)
 {
@@ -501,6 +522,7 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 	find_accesses(k, loop_of);
 	choose_lane(k);
 	find_phases(k);
+	delay_elements(k);
 	choose_parallel(k);
 	find_homes(k);
 	find_names(k);
