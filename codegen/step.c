@@ -76,12 +76,15 @@ static void node_call(struct stepper *s, const struct node *n)
 	}
 }
 
-static const struct value *root_of(const struct program *p,
-				   const struct value *v)
+/* A new value that was written in the state's place is there already. */
+static void update_call(struct stepper *s, const struct update *u)
 {
-	const struct value *same = p->local[v->id].same_as;
+	const struct program *p = s->e->p;
+	int c = s->e->class;
 
-	return same == NULL ? v : same;
+	if (class_holds(p, c, u->state) &&
+	    p->local[u->v->id].at[c] != p->local[u->state->id].at[c])
+		copy_call(s, u->v->def, u->state, u->v);
 }
 
 static void collect_calls(struct stepper *s)
@@ -101,13 +104,8 @@ static void collect_calls(struct stepper *s)
 		else
 			node_call(s, n);
 	}
-	for (int i = 0; i < g->updates.n; i++) {
-		const struct update *u = &g->updates.at[i];
-
-		if (class_holds(p, s->e->class, u->state) &&
-		    root_of(p, u->v) != root_of(p, u->state))
-			copy_call(s, u->v->def, u->state, u->v);
-	}
+	for (int i = 0; i < g->updates.n; i++)
+		update_call(s, &g->updates.at[i]);
 }
 
 /* ---- functions ---- */

@@ -6,8 +6,9 @@
  * that fits when it is made and leaves it after its last reader, outputs,
  * kept values and new values of states excepted, which stay to the end. The
  * output of a view is its input's bytes, that of an elementwise kernel may
- * be. Other outputs of a node are placed before its inputs leave, so nothing is
- * written where a peer may still read: a move returns when all have read.
+ * be, and the new value of a state may take the old one's. Other outputs of a
+ * node are placed before its inputs leave, so nothing is written where a peer
+ * may still read: a move returns when all have read.
  */
 #include <string.h>
 
@@ -122,6 +123,8 @@ struct memory {
 	bool *updated; /* by value id: a state that the step overwrites */
 	bool *ends;    /* by value id: read when the step is done */
 	bool *gone;    /* by root: a later value has its bytes */
+	int *read;     /* by root: position of its last reader, or NEVER */
+	const struct value **state; /* by value id: the state it becomes */
 };
 
 static bool persists(const struct node *n)
@@ -139,8 +142,11 @@ static void fill_ends(struct memory *m)
 	for (int i = 0; i < g->outputs.n; i++)
 		m->ends[g->outputs.at[i].v->id] = true;
 	for (int i = 0; i < g->updates.n; i++) {
-		m->ends[g->updates.at[i].v->id] = true;
-		m->updated[g->updates.at[i].state->id] = true;
+		struct update u = g->updates.at[i];
+
+		m->ends[u.v->id] = true;
+		m->updated[u.state->id] = true;
+		m->state[u.v->id] = u.state;
 	}
 }
 
@@ -175,6 +181,7 @@ static void fill_last(struct memory *m)
 
 			if (*last < i)
 				*last = i;
+			m->read[m->root[n->in[k]->id]->id] = i;
 		}
 		for (int k = 0; k < n->nout; k++) {
 			const struct value *v = n->out[k];
@@ -199,29 +206,53 @@ static bool may_take(struct memory *m, struct arena *a, const struct node *n,
 	return true;
 }
 
-/* The output of an elementwise kernel goes where an input lies that nobody
- * else needs any more. */
+/* Whether N may write OUT, the new value of a state, where the old one is: all
+ * others have read that. */
+static bool may_update(struct memory *m, struct arena *a, const struct node *n,
+		       const struct value *out, int now)
+{
+	const struct value *state = m->state[out->id];
+
+	if (state == NULL || m->gone[state->id] || m->read[state->id] > now ||
+	    !dist_eq(state->dist, out->dist))
+		return false;
+	return m->read[state->id] < now || may_take(m, a, n, out, state);
+}
+
+/* The buffer of an input that nobody else needs any more, or NULL. */
+static const struct value *dead_input(struct memory *m, struct arena *a,
+				      const struct node *n,
+				      const struct value *out, int now)
+{
+	const struct local *local = m->p->local;
+
+	for (int k = 0; k < n->nin; k++) {
+		const struct value *root = m->root[n->in[k]->id];
+
+		if (m->last[root->id] == now && !m->gone[root->id] &&
+		    local[root->id].bytes == local[out->id].bytes &&
+		    may_take(m, a, n, out, root))
+			return root;
+	}
+	return NULL;
+}
+
 static void fill_over(struct memory *m, struct arena *a, const struct node *n,
 		      int now)
 {
-	struct local *local = m->p->local;
-
 	for (int o = 0; o < n->nout; o++) {
-		const struct value *out = n->out[o];
+		const struct value *out = n->out[o], *over;
 
 		if (m->root[out->id] != out)
 			continue;
-		for (int k = 0; k < n->nin; k++) {
-			const struct value *root = m->root[n->in[k]->id];
-
-			if (m->last[root->id] != now || m->gone[root->id] ||
-			    local[root->id].bytes != local[out->id].bytes ||
-			    !may_take(m, a, n, out, root))
-				continue;
-			local[out->id].over = root;
-			m->gone[root->id] = true;
-			break;
-		}
+		if (may_update(m, a, n, out, now))
+			over = m->state[out->id];
+		else
+			over = dead_input(m, a, n, out, now);
+		if (over == NULL)
+			continue;
+		m->p->local[out->id].over = over;
+		m->gone[over->id] = true;
 	}
 }
 
@@ -350,9 +381,12 @@ void pass_memory(struct program *p)
 		.updated = NEW_N(p->arena, bool, n),
 		.ends = NEW_N(p->arena, bool, n),
 		.gone = NEW_N(p->arena, bool, n),
+		.read = NEW_N(p->arena, int, n),
+		.state = NEW_N(p->arena, const struct value *, n),
 	};
 
 	memset(m.last, NEVER, sizeof(int) * (size_t)n);
+	memset(m.read, NEVER, sizeof(int) * (size_t)n);
 	fill_ends(&m);
 	fill_last(&m);
 	fill_overs(&m);

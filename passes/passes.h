@@ -53,8 +53,8 @@ struct local {
 	int64_t bytes;		/* of the largest piece */
 	/* memory: a value that shares another's bytes (views), or NULL. */
 	const struct value *same_as;
-	/* memory: the buffer in whose place it is written by a kernel that
-	 * reads it, or NULL. */
+	/* memory: the buffer in whose place it is written: an input's of its
+	 * kernel, or the old value's of the state that it becomes; or NULL. */
 	const struct value *over;
 	/* memory: offset in the arena of each rank class; -1: not there. */
 	int64_t *at;

@@ -105,6 +105,8 @@ static void random_program(struct graph *g, int nodes)
 		struct value *state = g->values.at[i], *v;
 
 		v = add_node(g, OP_neg, 1, &state, state->type, state->dist);
+		if (draw(2))
+			v = add_node(g, OP_neg, 1, &v, v->type, v->dist);
 		PUSH(g->arena, g->updates, (struct update){state, v, {0, 0}});
 	}
 }
@@ -152,14 +154,30 @@ static const struct value *root_of(const struct program *p,
 	return p->local[v->id].same_as ? p->local[v->id].same_as : v;
 }
 
+/* The last reader of the bytes of V. */
+static int last_read(const struct program *p, const struct value *v)
+{
+	const struct graph *g = p->g;
+	int last = -1;
+
+	for (int i = 0; i < g->nodes.n; i++)
+		for (int k = 0; k < g->nodes.at[i]->nin; k++)
+			if (root_of(p, g->nodes.at[i]->in[k]) == v)
+				last = i;
+	return last;
+}
+
 /* W, or V, is written in the place of the other when that is last read. */
 static bool takes_over(const struct program *p, const struct life *l,
 		       const struct value *v, const struct value *w)
 {
 	if (l[v->id].from > l[w->id].from)
 		return takes_over(p, l, w, v);
-	return p->local[w->id].over == root_of(p, v) &&
-	       l[v->id].to == l[w->id].from;
+	v = root_of(p, v);
+	w = root_of(p, w);
+	while (w != NULL && p->local[w->id].over != v)
+		w = p->local[w->id].over;
+	return w != NULL && last_read(p, v) <= l[w->id].from;
 }
 
 static void check_pair(const struct program *p, const struct life *l, int c,
