@@ -283,6 +283,17 @@ static bool bind_scope(struct low *l, const struct def *d,
 	return true;
 }
 
+/* What the prelude makes beside a tensor (a mask) lies where that lies. */
+static void stay_near(struct low *l, const struct param *p, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (p[i].v.kind == V_TENSOR &&
+		    p[i].v.tensor->type.shape.rank) {
+			l->f.near = p[i].v.tensor->def->on;
+			return;
+		}
+}
+
 /* The naming scope of a call of D; false after an error. */
 static bool open_naming(struct low *l, struct def *d, const struct expr *e,
 			const char *as, struct naming *out)
@@ -359,6 +370,8 @@ static Val call_def(struct low *l, struct def *d, const struct expr *e,
 		return val_bad();
 	l->calls++;
 	enter(l, d, e, naming);
+	if (d->unit->prelude)
+		stay_near(l, p, n);
 	v = run_def(l, d, e, p, n);
 	l->f = saved;
 	l->calls--;

@@ -315,6 +315,7 @@ struct frame {
 	struct scope *scope;
 	struct naming naming;
 	const struct placement *on;
+	const struct placement *near; /* in the prelude: its argument's */
 	const struct trail *trail;
 	Span user; /* in the prelude: the user's call */
 	bool def;  /* inside a def */

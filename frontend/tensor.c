@@ -64,6 +64,8 @@ static const struct placement *meeting(struct low *l, int nin,
 		if (p && !on)
 			on = p;
 	}
+	if (!on && l->f.near)
+		return l->f.near;
 	return on ? on : placed(l, l->f.on);
 }
 

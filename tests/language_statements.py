@@ -174,8 +174,11 @@ def distributions():
         on back { s = (V on back) * 3 }
         r = (s on w(S(0))) + 1
         scalar = sum(V on grid)
-        q = V * scalar""",
-                  {"t": V * 3, "r": V * 3 + 1, "q": V * 10}, exact=True)
+        q = V * scalar
+        low = tril(A on back) + attention(A on back, A on back, A on back,
+                                          causal = true) * 0
+        l = (low on w) + 0""",
+                  {"l": np.tril(A), "t": V * 3, "r": V * 3 + 1, "q": V * 10}, exact=True)
 
 
 def local_pieces(ranks):
