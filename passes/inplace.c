@@ -41,9 +41,10 @@ static bool runs_along(const struct domain *d, Shape s,
 	return true;
 }
 
-/* Every reader of IN reads the element that it computes. */
+/* Every reader of IN reads the element that it computes, and none comes after
+ * node LAST, which writes. */
 static bool reads_alike(const struct domain *d, struct node *const *body, int n,
-			const struct value *in)
+			const struct value *in, int last)
 {
 	int8_t axis[MAX_RANK];
 
@@ -51,6 +52,8 @@ static bool reads_alike(const struct domain *d, struct node *const *body, int n,
 		for (int i = 0; i < body[k]->nin; i++) {
 			if (body[k]->in[i] != in)
 				continue;
+			if (k > last)
+				return false;
 			domain_input(d, body, k, i, axis);
 			if (!runs_along(d, in->type.shape, axis))
 				return false;
@@ -58,13 +61,15 @@ static bool reads_alike(const struct domain *d, struct node *const *body, int n,
 	return true;
 }
 
-static bool writes_alike(const struct domain *d, struct node *const *body,
-			 int n, const struct value *out)
+/* The node that writes OUT as it computes; -1 where it runs otherwise. */
+static int writer_of(const struct domain *d, struct node *const *body, int n,
+		     const struct value *out)
 {
 	for (int k = 0; k < n; k++)
 		if (body[k]->out[0] == out)
-			return runs_along(d, out->type.shape, d->axis[k]);
-	return false;
+			return runs_along(d, out->type.shape, d->axis[k]) ? k
+									  : -1;
+	return -1;
 }
 
 bool may_overwrite(struct arena *a, const struct node *n,
@@ -77,6 +82,7 @@ bool may_overwrite(struct arena *a, const struct node *n,
 	return in->type.dtype == out->type.dtype &&
 	       shape_eq(in->type.shape, out->type.shape) &&
 	       is_elementwise(body, count) && domain_of(a, body, count, &d) &&
-	       d.reduced == 0 && reads_alike(&d, body, count, in) &&
-	       writes_alike(&d, body, count, out);
+	       d.reduced == 0 &&
+	       reads_alike(&d, body, count, in,
+			   writer_of(&d, body, count, out));
 }
