@@ -326,15 +326,19 @@ static bool swaps_last_two(const struct node *n)
 	return true;
 }
 
-/* A product, after the transposes that it reads through. */
+/* A product, after the transposes that it reads through; what one of them
+ * reads must be in memory. */
 static Nodes with_transposes(struct fuser *f, struct node *n)
 {
 	Nodes body = {0};
 
-	for (int i = 0; i < n->nin; i++)
-		if (swaps_last_two(n->in[i]->def) &&
-		    !has_node(&body, n->in[i]->def))
-			PUSH(f->g->arena, body, n->in[i]->def);
+	for (int i = 0; i < n->nin; i++) {
+		struct node *d = n->in[i]->def;
+
+		if (swaps_last_two(d) && !swaps_last_two(d->in[0]->def) &&
+		    !has_node(&body, d))
+			PUSH(f->g->arena, body, d);
+	}
 	PUSH(f->g->arena, body, n);
 	return body;
 }

@@ -316,7 +316,8 @@ def algebra():
         "q @ transpose(kk)": q @ kk.swapaxes(-1, -2),
         "matmul(t, t2[:1])": t @ t2[:1], "x @ m[:, :0]":
         np.zeros((3, 0), F), "x[:, :0] @ m[:0]": np.zeros((3, 5), F),
-        "transpose(x) @ y": x.T @ y, "x @ m + 1": x @ m + 1,
+        "transpose(x) @ y": x.T @ y, "transpose(x) @ transpose(transpose(x))":
+        x.T @ x, "transpose(transpose(x)) @ transpose(x)": x @ x.T, "x @ m + 1": x @ m + 1,
         "2 * x @ m": 2 * x @ m, "x @ (m * 2)": x @ (m * 2),
         "-x @ m": -x @ m,
     }.items()
