@@ -239,12 +239,36 @@ static const char *wrapping(struct arena *a, enum dtype t, char op,
 			  y);
 }
 
+/* Of X with itself; compilers warn of comparisons whose result they know. */
+static const char *whole_same(struct arena *a, enum op op, const char *x)
+{
+	switch (op) {
+	case OP_eq:
+	case OP_le:
+	case OP_ge:
+		return arena_text(a, "0 * %s + 1", x);
+	case OP_ne:
+	case OP_lt:
+	case OP_gt:
+		return arena_text(a, "0 * %s", x);
+	case OP_maximum:
+	case OP_minimum:
+		return x;
+	default:
+		return NULL;
+	}
+}
+
 /* Integers and bools; NULL where the template says it. */
 static const char *whole_map(struct arena *a, const struct node *n,
 			     const char *const *x)
 {
 	enum dtype t = n->in[0]->type.dtype;
+	const char *same = n->nin == 2 && !strcmp(x[0], x[1])
+				   ? whole_same(a, n->op, x[0]) : NULL;
 
+	if (same != NULL)
+		return same;
 	switch (n->op) {
 	case OP_neg:
 		return wrapping(a, t, '-', "0", x[0]);

@@ -144,7 +144,8 @@ static void write_concat(struct routine *r)
 	const char *i;
 
 	for (int k = 0; k < r->n->nin; k++)
-		input(r, k);
+		if (r->n->in[k]->type.shape.d[axis] != 0)
+			input(r, k);
 	i = outer_loop(r, y, axis);
 	for (int k = 0; k < r->n->nin; k++) {
 		const struct value *x = r->n->in[k];
