@@ -41,10 +41,19 @@ static bool runs_along(const struct domain *d, Shape s,
 	return true;
 }
 
+/* Which node makes OUT. */
+static int maker_of(struct node *const *body, int n, const struct value *out)
+{
+	for (int k = 0; k < n; k++)
+		if (body[k]->out[0] == out)
+			return k;
+	bug("a kernel does not make its output");
+}
+
 /* Every reader of IN reads the element that it computes, and none comes after
- * node LAST, which writes. */
+ * the node that makes the output, which is stored there and then. */
 static bool reads_alike(const struct domain *d, struct node *const *body, int n,
-			const struct value *in, int last)
+			const struct value *in, int maker)
 {
 	int8_t axis[MAX_RANK];
 
@@ -52,37 +61,24 @@ static bool reads_alike(const struct domain *d, struct node *const *body, int n,
 		for (int i = 0; i < body[k]->nin; i++) {
 			if (body[k]->in[i] != in)
 				continue;
-			if (k > last)
-				return false;
 			domain_input(d, body, k, i, axis);
-			if (!runs_along(d, in->type.shape, axis))
+			if (k > maker || !runs_along(d, in->type.shape, axis))
 				return false;
 		}
 	return true;
-}
-
-/* The node that writes OUT as it computes; -1 where it runs otherwise. */
-static int writer_of(const struct domain *d, struct node *const *body, int n,
-		     const struct value *out)
-{
-	for (int k = 0; k < n; k++)
-		if (body[k]->out[0] == out)
-			return runs_along(d, out->type.shape, d->axis[k]) ? k
-									  : -1;
-	return -1;
 }
 
 bool may_overwrite(struct arena *a, const struct node *n,
 		   const struct value *out, const struct value *in)
 {
 	struct node *const *body;
-	int count = body_of(&n, &body);
+	int count = body_of(&n, &body), maker = maker_of(body, count, out);
 	struct domain d;
 
 	return in->type.dtype == out->type.dtype &&
 	       shape_eq(in->type.shape, out->type.shape) &&
 	       is_elementwise(body, count) && domain_of(a, body, count, &d) &&
 	       d.reduced == 0 &&
-	       reads_alike(&d, body, count, in,
-			   writer_of(&d, body, count, out));
+	       runs_along(&d, out->type.shape, d.axis[maker]) &&
+	       reads_alike(&d, body, count, in, maker);
 }
