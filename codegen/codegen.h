@@ -60,6 +60,7 @@ struct emitter {
 	/* program.c's own */
 	const char *base;
 	int class;
+	struct comm_lists *comm;	/* the moves that the classes run */
 	const char *const *name;	/* by value id: AT_name is its offset */
 	bool *named;			/* by value id: the text uses that */
 	const char *moves;		/* name of the table of moves */

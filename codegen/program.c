@@ -243,6 +243,7 @@ void emit_program(struct program *p, const char *base,
 {
 	const char **names = value_names(p);
 	const char *prefix = program_prefix(p);
+	struct comm_lists *comm = comm_lists_new(p->arena, p);
 
 	emit_header(p, base, add_file(p, out, ".h"));
 	for (int c = 0; c < p->nclasses; c++) {
@@ -253,6 +254,7 @@ void emit_program(struct program *p, const char *base,
 			.prefix = prefix,
 			.base = base,
 			.class = c,
+			.comm = comm,
 			.name = names,
 			.named = NEW_N(p->arena, bool, p->g->values.n + 1),
 			.moves = "moves",
@@ -262,5 +264,6 @@ void emit_program(struct program *p, const char *base,
 			e.moves = arena_text(p->arena, "%s_moves", prefix);
 		emit_unit(&e, out);
 	}
+	proof_demand(p, comm);
 	emit_main(p, base, -1, add_file(p, out, "_main.c"));
 }

@@ -55,6 +55,7 @@ static void move_call(struct stepper *s, const struct node *n, int id)
 
 	s->e->target->move(s->e, n, id, &c);
 	PUSH(s->e->arena, s->calls, c);
+	comm_add(s->e->arena, s->e->comm, s->e->p, s->e->class, id, n);
 }
 
 static void node_call(struct stepper *s, const struct node *n)

@@ -325,11 +325,47 @@ void pass_schedule(struct program *p);
 void pass_memory(struct program *p);
 void pass_proof(struct program *p);
 
-/* ---- proof.c ---- */
+/* ---- proof.c: that communication is matched ---- */
+
+/* A move as the ranks of one class run it. */
+struct comm {
+	int id;			/* in the order of the plan */
+	const struct node *n;
+	int64_t from_at, to_at;	/* in their arena; -1: they have none */
+};
+struct comm_lists {
+	LIST(struct comm) *of;	/* by rank class, in the order of the step */
+};
+struct comm_lists *comm_lists_new(struct arena *a, const struct program *p);
+/* What the passes left. */
+struct comm_lists *comm_lists_of(struct arena *a, const struct program *p);
+/* Appends N, the move ID of the plan, to the list of CLASS. */
+void comm_add(struct arena *a, struct comm_lists *l, const struct program *p,
+	      int class, int id, const struct node *n);
+/* Why ranks that run L may hang or go wrong, and at which node; NULL if they
+ * cannot. Buffers are placed. */
+const char *comm_why_not(const struct program *p, const struct comm_lists *l,
+			 const struct node **at);
+/* That they cannot, or else bug. */
+void proof_demand(const struct program *p, const struct comm_lists *l);
 
 /* Why the moves of P, whose buffers are placed, may hang or go wrong, and at
  * which node; NULL if they cannot. */
 const char *proof_why_not(const struct program *p, const struct node **at);
+
+/* ---- proof_reads.c ---- */
+
+/* Why a move FROM -> TO is not one that all its ranks agree on, or NULL. */
+const char *reads_why_not(Type t, Dist from, Dist to);
+
+/* ---- owners.c: who wrote each byte of an arena last ---- */
+
+struct owners;
+struct owners *owners_new(struct arena *a, const struct program *p, int class);
+/* Value ID writes BYTES bytes at AT, where a buffer lies. */
+void owners_set(struct owners *o, int64_t at, int64_t bytes, int id);
+/* Whether all of them are still what it wrote. */
+bool owners_have(const struct owners *o, int64_t at, int64_t bytes, int id);
 
 /* ---- bytemap.c: from byte strings to pointers ---- */
 

@@ -185,31 +185,12 @@ static void test_hash(void)
 	check(hash[0] != hash[2], "other plans have other hashes");
 }
 
-static void test_proof(void)
-{
-	struct model *m = new_model();
-	struct value *x = add_input(m, "x", sbp_s(0));
-	const struct node *at;
-
-	add_output(m, add_one(m, OP_exp, "y", x, sbp_b(), sbp_b()));
-	run(m);
-	pass_localize(&m->p);
-	pass_schedule(&m->p);
-	pass_memory(&m->p);
-	check(!proof_why_not(&m->p, &at), "communication is matched");
-	m->p.local[at->out[0]->id].at[0] = m->p.local[at->in[0]->id].at[0];
-	check(proof_why_not(&m->p, &at) != NULL,
-	      "a move that writes where it reads is found");
-	free_model(m);
-}
-
 int main(void)
 {
 	test_shared();
 	test_request();
 	test_update();
 	test_hash();
-	test_proof();
 	printf("boxing_test: %d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
