@@ -192,6 +192,13 @@ enum exit_code build_emit(struct build *b, const char *base)
 	return diag_errors() ? ERRORS : DONE;
 }
 
+void build_end(struct build *b)
+{
+	for (int i = 0; i < b->emitted.at.n; i++)
+		text_free(&b->emitted.at.at[i].text);
+	b->emitted.at.n = 0;
+}
+
 /* ---- compiling ---- */
 
 /* The file with main(), as it is emitted for all ranks, for RANK alone. */

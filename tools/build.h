@@ -34,6 +34,8 @@ enum exit_code build_read(struct build *b, const char *path,
 enum exit_code build_passes(struct build *b, bool *stopped);
 /* Prints C. BASE begins the names of the files, as they include each other. */
 enum exit_code build_emit(struct build *b, const char *base);
+/* Frees what was emitted. */
+void build_end(struct build *b);
 /* Compiles what was emitted: to an executable for all ranks (RANK -1) or for
  * one; or to an object without main. */
 enum exit_code build_executable(struct build *b, const char *base, int rank,

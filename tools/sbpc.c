@@ -97,6 +97,14 @@ static bool write_text(struct job *j, const char *path, const struct text *t)
 	return fwrite(at, 1, t->n, stdout) == t->n;
 }
 
+static enum exit_code write_all(struct job *j, struct text *t)
+{
+	bool good = write_text(j, j->out, t);
+
+	text_free(t);
+	return good ? DONE : USAGE;
+}
+
 static enum exit_code write_sources(struct job *j)
 {
 	const struct emitted_files *e = &j->b.emitted;
@@ -159,7 +167,7 @@ static enum exit_code write_plan(struct job *j)
 	else
 		plan_print_json(&j->b.p, f);
 	fclose(f);
-	return write_text(j, j->out, &t) ? DONE : USAGE;
+	return write_all(j, &t);
 }
 
 static enum exit_code write_kind(struct job *j)
@@ -191,7 +199,7 @@ static enum exit_code write_kind(struct job *j)
 		graph_print(j->b.g, &t);
 		break;
 	}
-	return write_text(j, j->out, &t) ? DONE : USAGE;
+	return write_all(j, &t);
 }
 
 /* ---- the depfile ---- */
@@ -293,6 +301,7 @@ static enum exit_code read_model(struct job *j, bool *done)
 		switch (front_print_tree(j->b.a, j->path, &t)) {
 		case FRONT_OK:
 			fwrite(t.at, 1, t.n, stdout);
+			text_free(&t);
 			return DONE;
 		case FRONT_ERRORS:
 			return ERRORS;
@@ -368,6 +377,7 @@ static enum exit_code run(struct job *j, struct arena *a)
 		return USAGE;
 	name_output(j, a);
 	code = compile(j);
+	build_end(&j->b);
 	if (code)
 		outputs_abort(&j->outputs);
 	else if (!outputs_commit(&j->outputs))

@@ -226,8 +226,10 @@ int main(int argc, char **argv)
 	bool dev;
 	int code = 0;
 
-	if (!options_read(a, SBPRUN, argc, argv, &o))
+	if (!options_read(a, SBPRUN, argc, argv, &o)) {
+		arena_free(a);
 		return 2;
+	}
 	dev = option_given(&o, OPT_help_dev);
 	if (dev || option_given(&o, OPT_help))
 		options_help(SBPRUN, dev, stdout);
