@@ -18,6 +18,7 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
@@ -29,6 +30,7 @@
 #endif
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -379,6 +381,13 @@ int run(const struct clang_job *job, std::string &messages)
 	return link(job, units, messages) ? 0 : 1;
 }
 
+/* LLVM gives up: it would exit with 1, an error in the user's program. */
+void give_up(void *, const char *reason, bool)
+{
+	fprintf(stderr, "sbpc: bug: LLVM: %s\n", reason);
+	_exit(3);
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) int
@@ -387,6 +396,11 @@ sbpc_clang_run(const struct clang_job *job, char **error)
 	std::string messages;
 	int status;
 
+	static bool ready;
+
+	if (!ready)
+		llvm::install_fatal_error_handler(give_up);
+	ready = true;
 	llvm::InitializeNativeTarget();
 	llvm::InitializeNativeTargetAsmPrinter();
 	llvm::InitializeNativeTargetAsmParser();

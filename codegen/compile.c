@@ -174,6 +174,15 @@ static bool run_module(const struct compile_job *job, const struct link_line *l,
 	return !status;
 }
 
+/* Kernels call SLEEF, which is not there. */
+static void name_sleef(char **error)
+{
+	if (library_sleef() || !*error || !strstr(*error, "Sleef_"))
+		return;
+	free(*error);
+	*error = strdup("SLEEF not found: install libsleef3");
+}
+
 bool compile_executable(const struct compile_job *job, const char *path,
 			char **error)
 {
@@ -188,7 +197,10 @@ bool compile_executable(const struct compile_job *job, const char *path,
 			bug("out of memory");
 		return false;
 	}
-	return run_module(job, &l, false, path, error);
+	if (run_module(job, &l, false, path, error))
+		return true;
+	name_sleef(error);
+	return false;
 }
 
 bool compile_object(const struct compile_job *job, const char *path,
