@@ -63,7 +63,9 @@ HEAD = "\n".join(
     ["placement w = cpu[0..{ranks}]{shape}", "model m on w {{"] +
     [declare(n, a, " on ({first})") for n, a in ON_FIRST.items()] +
     [declare(n, a, "") for n, a in ON_ALL.items()] +
-    ["  p = y on ({partial})"]) + "\n"
+    ["  p = y on ({partial})",
+     "  sin3 = cast(sin(reshape(arange(12, dtype = f32), [3, 4])), f16)",
+     "  w16 = cast(x, bf16)", "  z16 = cast(sin3, bf16)"]) + "\n"
 
 erf = np.vectorize(math.erf)
 
@@ -467,9 +469,34 @@ def network():
     }.items()
 
 
+def bf16(a):
+    """As bf16 rounds, in float32."""
+    bits = np.atleast_1d(F(a)).view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000
+    return bits.astype(np.uint32).view(F).reshape(np.shape(a))
+
+
+def halves():
+    """Each named operator rounds, fused or not."""
+    g = np.sin(np.arange(12, dtype=F)).astype(H).reshape(3, 4)
+    w, z = bf16(x), bf16(g.astype(F))
+    yield from {
+        "cast(sin3 * h + sin3, f32)": F(g * h + g),
+        "(h + sin3) * (h - sin3)": (h + g) * (h - g),
+        "h / 3 - sin3": h / H(3) - g, "(h + 0.1) * 3": (h + H(.1)) * H(3),
+        "max(h * sin3, axis = 1)": (h * g).max(1),
+        "h * 10000": h * H(10000), "where(h > sin3, h, sin3) + 1":
+        np.maximum(h, g) + H(1),
+        "cast(w16 * z16 + w16, f32)": bf16(bf16(w * z) + w),
+        "cast((w16 + 0.1) * 3, f32)": bf16(bf16(w + bf16(F(.1))) * 3),
+        "cast(w16 - z16 - z16, f32)": bf16(bf16(w - z) - z),
+        "cast(sum(w16), f32)": bf16(w.astype(D).sum()),
+    }.items()
+
+
 def operators():
     groups = (elementwise, two_operands, promotion, reductions, algebra,
-              movement, indexing, network)
+              movement, indexing, network, halves)
     with np.errstate(all="ignore"):
         for group in groups:
             for expression, want in group():

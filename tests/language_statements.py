@@ -486,6 +486,59 @@ model m {
             raise Failure(f"{name}: {got}, not {want}")
 
 
+INITIALISERS = """
+let p = 2
+placement w = cpu[0..p]
+model m on w {
+  param ku: f32[200, 50] on (S(0)) = kaiming_uniform(a = sqrt(5))
+  param kn: f32[200, 50] on (S(1)) = kaiming_normal()
+  param ko: f32[200, 50] = kaiming_uniform(mode = "fan_out")
+  param conv: f32[40, 3, 5, 5] = kaiming_uniform()
+  param xu: f32[200, 50] = xavier_uniform()
+  param xn: f32[200, 50] on (S(0)) = xavier_normal(gain = 2)
+  param tn: f32[10000] on (S(0)) = trunc_normal(0, 1, -1, 0.5)
+  param no: f32[10000] on (S(0)) = normal(1, 2)
+  param un: f32[10000] = uniform(-1, 3)
+  param co: f32[10] = constant(2.5)
+  state ze: f32[3] = zeros()
+  param on: f64[3] = ones()
+  y = co[0] + 1
+  output y
+}
+"""
+# least, greatest, mean, standard deviation
+MOMENTS = {"ku": (-.1414, .1414, 0, .0816), "kn": (-2, 2, 0, .2),
+           "ko": (-.1732, .1732, 0, .1), "conv": (-.2829, .2829, 0, .1633),
+           "xu": (-.1550, .1550, 0, .0894), "xn": (-2, 2, 0, .1789),
+           "tn": (-1, .5, -.20, .42), "no": (-9, 11, 1, 2),
+           "un": (-1, 3, 1, 1.1547), "co": (2.5, 2.5, 2.5, 0),
+           "ze": (0, 0, 0, 0), "on": (1, 1, 1, 0)}
+
+
+def initialisers(folder):
+    """Moments, and the same bits on every mesh; another seed differs."""
+    with open(f"{folder}/m.sbp", "w", encoding="utf-8") as f:
+        f.write(INITIALISERS)
+    files = []
+    for p, seed in ((1, 0), (2, 0), (3, 0), (1, 7)):
+        files.append(f"{folder}/{p}.{seed}.safetensors")
+        run(SBPRUN, "-D", f"p={p}", "m.sbp", "--save", files[-1], "--quiet",
+            "--seed", seed, cwd=folder)
+    first, *rest = [read_safetensors(f) for f in files]
+    for name, (least, most, mean, deviation) in MOMENTS.items():
+        x = first[name].astype(np.float64)
+        if x.min() < least - 1e-4 or x.max() > most + 1e-4 or \
+                abs(x.mean() - mean) > 0.05 * (1 + deviation) or \
+                abs(x.std() - deviation) > 0.05 * deviation:
+            raise Failure(f"{name}: {x.min()} {x.max()} {x.mean()} "
+                          f"{x.std()}")
+        for other in rest[:2]:
+            if other[name].tobytes() != first[name].tobytes():
+                raise Failure(f"{name} depends on the mesh")
+    if np.array_equal(rest[2]["no"], first["no"]):
+        raise Failure("the seed changes nothing")
+
+
 def states(folder):
     """Three steps: what each reads and what the last leaves."""
     with open(f"{folder}/m.sbp", "w", encoding="utf-8") as f:
@@ -545,7 +598,7 @@ def programs(tally, word):
         if word in name:
             tally.snippets(snippets, head, ["-n", ranks, *options],
                            name + ": ")
-    for test in full_names, imports, states, kept:
+    for test in full_names, imports, initialisers, states, kept:
         if word not in test.__name__:
             continue
         with tempfile.TemporaryDirectory(prefix="language.") as folder:

@@ -25,8 +25,11 @@ NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 PLACEMENTS = [("line", "cpu[0..{n}]", 1), ("grid", "cpu[0..{n}] as [{p}, {q}]",
                                            2),
               ("back", "cpu[range({n} - 1, -1, -1)] as [{q}, {p}]", 2),
-              ("last", "cpu[{n} - 1]", 1)]
-WORLDS = [(1, 1, 1), (2, 1, 2), (3, 3, 1), (4, 2, 2), (6, 2, 3)]
+              ("last", "cpu[{n} - 1]", 1),
+              ("cube", "cpu[0..{n}] as {cube}", 3)]
+# ranks, the two axes of a grid, the three of a cube
+WORLDS = [(1, 1, 1, [1, 1, 1]), (2, 1, 2, [2, 1, 1]), (3, 3, 1, [1, 3, 1]),
+          (4, 2, 2, [2, 1, 2]), (6, 2, 3, [3, 1, 2]), (8, 4, 2, [2, 2, 2])]
 LIMIT = 40
 
 
@@ -38,7 +41,7 @@ class Value:
 class Generator:
     def __init__(self, seed, length):
         self.rng = np.random.default_rng(seed)
-        self.n, self.p, self.q = WORLDS[self.pick(len(WORLDS))]
+        self.n, self.p, self.q, self.cube = WORLDS[self.pick(len(WORLDS))]
         self.lines, self.values, self.count = [], [], 0
         self.outputs = []
         for _ in range(3):
@@ -91,7 +94,8 @@ class Generator:
     def shape(self):
         rank = self.one([0, 1, 1, 2, 2, 2, 3, 3, 4])
         return tuple(self.one([0, 1, 2, 3, 4, 5, 6, 7])
-                     if self.chance(0.93) else 17 for _ in range(rank))
+                     if self.chance(0.93) else self.one([17, 33, 70])
+                     for _ in range(rank))
 
     def constant(self):
         dtype = self.one(["f32", "f32", "f64", "i64", "i32", "bool"])
@@ -390,7 +394,7 @@ class Generator:
 
     def text(self):
         head = [f"placement {p[0]} = " +
-                p[1].format(n=self.n, p=self.p, q=self.q)
+                p[1].format(n=self.n, p=self.p, q=self.q, cube=self.cube)
                 for p in PLACEMENTS]
         return "\n".join(head + ["model m on line {"] + self.lines + ["}"])
 
