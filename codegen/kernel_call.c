@@ -16,6 +16,35 @@ void routine_start(struct routine *r, struct emitter *e, const struct node *n)
 		param_value(e, &r->p, n->out[0], true);
 }
 
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool mentions(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *s = text; (s = strstr(s, name)) != NULL; s += n)
+		if ((s == text || !is_word(s[-1])) && !is_word(s[n]))
+			return true;
+	return false;
+}
+
+/* Extents that fell out of products with 0 are no parameters. */
+static void drop_unused(struct params *p, const char *text)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->more.n; i++) {
+		if (!mentions(text, strrchr(p->more_decls.at[i], ' ') + 1))
+			continue;
+		p->more.at[n] = p->more.at[i];
+		p->more_decls.at[n++] = p->more_decls.at[i];
+	}
+	p->more.n = p->more_decls.n = n;
+}
+
 void routine_done(struct routine *r, struct call *c)
 {
 	const struct node *n = r->n;
@@ -25,13 +54,14 @@ void routine_done(struct routine *r, struct call *c)
 	Shape shape = n->out[0]->type.shape;
 	const struct local *own = &r->e->p->local[n->out[0]->id];
 
+	if (r->p.status)
+		put(&r->l, "return SBP_OK;");
+	drop_unused(&r->p, r->l.t.at ? r->l.t.at : "");
 	text_add(&sig, "static %s @", r->p.status ? "sbp_status" : "void");
 	add_signature(&sig, &r->p, true);
 	put(&l, "%s", sig.at);
 	text_free(&sig);
 	put(&l, "{");
-	if (r->p.status)
-		put(&r->l, "return SBP_OK;");
 	text_add(&l.t, "%s", r->l.t.at ? r->l.t.at : "");
 	text_free(&r->l.t);
 	put(&l, "}");
