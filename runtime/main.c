@@ -4,9 +4,11 @@
  * by rank 0 alone where a launcher started them; what one rank meets while
  * reading files stops all, and the lowest rank that failed says why.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/private.h"
 
@@ -227,12 +229,25 @@ static void session_close(struct session *s)
 	options_free(&s->o);
 }
 
+/* A closed stdin, stdout or stderr must not become the number of a file that
+ * is opened later. What is written to such a stdout is an error still. */
+static bool reserve_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
+			return false;
+	return true;
+}
+
 int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 {
 	struct session s = {.p = p};
 	sbp_status status;
 	int me = 0;
 
+	if (!reserve_streams())
+		return SBP_FAILED;
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
 		if (me == 0)

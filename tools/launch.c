@@ -159,6 +159,16 @@ static void check_deadline(struct job *j)
 	j->deadline = now() + term_grace;
 }
 
+/* Output that is lost ends the job, as a failure of rank 0 does. */
+static void check_output(struct job *j)
+{
+	if (!lines_error || j->ending)
+		return;
+	fprintf(stderr, "sbprun: error: stdout cannot be written: %s\n",
+		strerror(lines_error));
+	end_with(j, 1, SIGTERM, 0);
+}
+
 /* ---- the loop ---- */
 
 static int add_poll(struct pollfd *p, int n, int fd)
@@ -216,6 +226,7 @@ static void loop(struct job *j, struct pollfd *p)
 		if (poll(p, (nfds_t)n, wait_ms(j)) < 0)
 			continue;
 		idle = move_lines(j, p + 1, n - 1) && !ran;
+		check_output(j);
 		read_signals(j);
 		check_deadline(j);
 	}
@@ -223,6 +234,7 @@ static void loop(struct job *j, struct pollfd *p)
 		lines_end(&j->rank[i].out);
 		lines_end(&j->rank[i].err);
 	}
+	check_output(j);
 }
 
 /* ---- start ---- */

@@ -32,6 +32,8 @@ struct lines {
  * the stream, whose last line is then written too. */
 bool lines_move(struct lines *l);
 void lines_end(struct lines *l);
+/* Why stdout could not be written; 0: it could. */
+extern int lines_error;
 
 /* ---- spawn.c ---- */
 

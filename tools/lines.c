@@ -10,6 +10,8 @@
 
 #include "tools/launch.h"
 
+int lines_error;
+
 static void write_all(int fd, const char *at, size_t n)
 {
 	while (n > 0) {
@@ -21,8 +23,11 @@ static void write_all(int fd, const char *at, size_t n)
 			poll(&p, 1, -1);
 			continue;
 		}
-		if (done < 0 && errno != EINTR)
-			return;		/* nobody reads any more */
+		if (done < 0 && errno != EINTR) {
+			if (fd == STDOUT_FILENO && !lines_error)
+				lines_error = errno;
+			return;
+		}
 		if (done > 0) {
 			at += done;
 			n -= (size_t)done;

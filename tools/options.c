@@ -3,9 +3,11 @@
  */
 #include "tools/options.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum level { USER, DEV };
 
@@ -168,12 +170,23 @@ static bool read_short(struct reader *r, const char *word)
 	return take(r, row, word[n] ? word + n : NULL);
 }
 
+/* A closed stdin, stdout or stderr must not become the number of a file that
+ * is opened later. What is written to such a stdout is an error still. */
+static void reserve_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
+			exit(2);
+}
+
 bool options_read(struct arena *a, enum tool tool, int argc, char **argv,
 		  struct options *out)
 {
 	struct reader r = {a, out, argc, 1, argv};
 	bool options = true, good = true;
 
+	reserve_streams();
 	out->tool = tool;
 	for (; r.i < argc; r.i++) {
 		char *word = argv[r.i];
