@@ -312,6 +312,18 @@ static void print_prices(const struct program *p, struct text *out)
 			print_price(p->boxings.at[i], out);
 }
 
+/* Ranks of one class have arenas of one size. */
+static void print_classes(const struct program *p, struct text *out)
+{
+	enum { MOST = 16 };
+
+	for (int c = 0; c < p->nclasses && c < MOST; c++)
+		text_add(out, "%s%lld from rank %d on",
+			 c ? ", " : "  bytes of memory by rank class: ",
+			 (long long)p->arena_bytes[c], p->class_rank[c]);
+	text_add(out, p->nclasses > MOST ? ", ...\n" : "\n");
+}
+
 static void print_totals(const struct program *p, struct text *out)
 {
 	int rank;
@@ -330,6 +342,8 @@ static void print_totals(const struct program *p, struct text *out)
 			      "%d, collectives: %d\n",
 			 p->g->name, (long long)peak, rank, p->kernels,
 			 p->collectives);
+	if (peak && p->nclasses > 1)
+		print_classes(p, out);
 }
 
 void plan_print(const struct program *p, FILE *out)

@@ -2,10 +2,10 @@
  * plan_optimum_test.c: plans against a search that shares nothing with the
  * planner. What a device holds is a set of rows and a set of columns, filled
  * one element at a time; a move costs what is not in the receiver's own set.
- * All paths of up to three moves are tried, through every distribution of a
- * 2-D mesh in both nested orders, where an axis is partial only as long as it
- * has not been reduced. Longer paths, and distributions that no program can
- * name, are not.
+ * All paths of up to three moves are tried, of four on up to 16 ranks, through
+ * every distribution of a 2-D mesh in both nested orders, where an axis is
+ * partial only as long as it has not been reduced. Longer paths, and what no
+ * distribution of the mesh can name, are not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -242,16 +242,29 @@ static void add_path(const struct board *b, const int *at, int moves,
 	compare(best, o);
 }
 
+enum { MOST_MOVES = 4, SMALL = 16 };
+
+/* All ways to TO after MOVES moves that led to at[MOVES]. */
+static void extend(const struct board *b, int *at, int moves, int to,
+		   struct optimum *best)
+{
+	int most = b->p * b->q > SMALL ? 3 : MOST_MOVES;
+
+	at[moves + 1] = to;
+	add_path(b, at, moves + 1, best);
+	for (int i = 0; i < NSTATES && moves + 1 < most; i++) {
+		at[moves + 1] = i;
+		if (b->move[at[moves]][i][0] >= 0)
+			extend(b, at, moves + 1, to, best);
+	}
+}
+
 static struct optimum search(const struct board *b, int from, int to)
 {
 	struct optimum best = {INT64_MAX, 0, 0};
+	int at[MOST_MOVES + 1] = {from};
 
-	add_path(b, (int[]){from, to}, 1, &best);
-	for (int i = 0; i < NSTATES; i++) {
-		add_path(b, (int[]){from, i, to}, 2, &best);
-		for (int j = 0; j < NSTATES; j++)
-			add_path(b, (int[]){from, i, j, to}, 3, &best);
-	}
+	extend(b, at, 0, to, &best);
 	return best;
 }
 
