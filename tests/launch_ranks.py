@@ -202,6 +202,14 @@ def test_builds_differ(directory):
     expect(done.returncode != 0 and len(hashes) >= 2, done.stderr)
 
 
+def test_cuda(directory):
+    with open(os.path.join(directory, "m.sbp"), "w", encoding="utf-8") as f:
+        f.write("placement w = cuda[0, 1]\nmodel m on w {\n"
+                "const x: f32[2] = [1, 2]\ny = x + 1\noutput y\n}\n")
+    out = run(SBPRUN, "m.sbp", code=2, cwd=directory)
+    expect("is for cuda" in out, out)
+
+
 def test_model_in_memory(directory):
     path = os.path.join(SAMPLES, "mlp2d.sbp")
     out = run(SBPRUN, path, "--input",
@@ -215,4 +223,4 @@ def test_model_in_memory(directory):
 main(test_environment, test_usage, test_exit_codes, test_stubborn_ranks,
      test_long_lines, test_kill_9, test_signals, test_grandchildren,
      test_two_jobs, test_world_size, test_address, test_builds_differ,
-     test_model_in_memory)
+     test_cuda, test_model_in_memory)

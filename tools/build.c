@@ -157,6 +157,14 @@ static enum exit_code read_topology(struct build *b)
 	return DONE;
 }
 
+bool build_on_device(const struct build *b, enum device d)
+{
+	for (int i = 0; i < b->g->placements.n; i++)
+		if (b->g->placements.at[i]->device != d)
+			return false;
+	return true;
+}
+
 enum exit_code build_passes(struct build *b, bool *stopped)
 {
 	const struct options *o = b->o;

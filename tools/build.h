@@ -30,6 +30,8 @@ enum exit_code build_start(struct build *b, struct arena *a,
 /* Reads PATH; KEEP are more names to keep, or NULL. */
 enum exit_code build_read(struct build *b, const char *path,
 			  const char *keep);
+/* All placements are of this kind. */
+bool build_on_device(const struct build *b, enum device d);
 /* Runs the passes; *stopped when an option ended them early. */
 enum exit_code build_passes(struct build *b, bool *stopped);
 /* Prints C. BASE begins the names of the files, as they include each other. */

@@ -261,14 +261,6 @@ static void list_signatures(struct job *j)
 	}
 }
 
-static bool on_device(const struct graph *g, enum device d)
-{
-	for (int i = 0; i < g->placements.n; i++)
-		if (g->placements.at[i]->device != d)
-			return false;
-	return true;
-}
-
 /* C is for cpu, CUDA for cuda. */
 static enum exit_code check_device(const struct job *j)
 {
@@ -276,7 +268,7 @@ static enum exit_code check_device(const struct job *j)
 	bool compiles = j->kind == EXECUTABLE || j->kind == OBJECT ||
 			j->kind == LIBRARY || j->kind == C || cuda;
 
-	if (!compiles || on_device(j->b.g, cuda ? DEV_CUDA : DEV_CPU))
+	if (!compiles || build_on_device(&j->b, cuda ? DEV_CUDA : DEV_CPU))
 		return DONE;
 	if (cuda)
 		return (enum exit_code)usage_error(

@@ -153,6 +153,10 @@ static enum exit_code compile(const struct model_job *r, int program, int *world
 		return (enum exit_code)usage_error(
 			SBPRUN, "'%s' is for %d rank%s, but -n is %d", path,
 			*world, *world == 1 ? "" : "s", r->n);
+	if (!build_on_device(&b, DEV_CPU))
+		return (enum exit_code)usage_error(
+			SBPRUN, "'%s' is for cuda: sbpc --emit=cuda writes "
+				"it, nvcc compiles that", path);
 	code = build_passes(&b, &stopped);
 	if (!code)
 		code = build_emit(&b, base);
