@@ -41,6 +41,10 @@
 
 #include "codegen/clang.h"
 
+#if LLVM_VERSION_MAJOR >= 17
+LLD_HAS_DRIVER(elf)
+#endif
+
 namespace {
 
 using llvm::StringRef;
