@@ -205,16 +205,29 @@ static const void *reduce_level(const struct part_run *r, int level, int *part,
 	return sum;
 }
 
-/* One level of a type that needs no conversion, contiguous. */
-static void reduce_flat(const struct part_run *r, void *to)
+/* One level of a type that needs no conversion, contiguous: the sum of all
+ * parts but the last is made in TO. */
+static void reduce_flat(const struct part_run *r, void *to, void *mate,
+			bool stream)
 {
+	const struct exchange *x = r->x;
 	const void *first = part_at(r, 0);
+	int last = x->nparts - 1;
 
-	for (int i = 1; i < r->x->nparts; i++) {
-		combine(to, first, part_at(r, i), r->x->how->dtype,
-			r->x->reduce[0], r->n);
+	for (int i = 1; i < last; i++) {
+		combine(to, first, part_at(r, i), x->how->dtype, x->reduce[0],
+			r->n);
 		first = to;
 	}
+	if (stream && first != to) {
+		combine_past(to, mate, first, part_at(r, last), x->how->dtype,
+			     x->reduce[0], r->n);
+		return;
+	}
+	combine(to, first, part_at(r, last), x->how->dtype, x->reduce[0],
+		r->n);
+	if (mate)
+		memcpy(mate, to, (size_t)(r->n * dtype_bytes(x->how->dtype)));
 }
 
 static bool is_flat(const struct part_run *r)
@@ -232,7 +245,7 @@ static const void *reduce_run(const struct part_run *r, chunk *room,
 	int part = 0;
 
 	if (is_flat(r)) {
-		reduce_flat(r, room->at);
+		reduce_flat(r, room->at, NULL, false);
 		return room->at;
 	}
 	sum = reduce_level(r, 0, &part, room);
@@ -260,16 +273,27 @@ static void sink_run(const struct part_run *r, const struct sink *to,
 	int width = dtype_bytes(r->x->how->dtype);
 	unsigned char *own = to->to + at * width;
 	unsigned char *mate = to->mate ? to->mate + at * width : NULL;
-	const void *sum = own;
+	const void *sum;
 	chunk room, packed;
 
-	if (is_flat(r) && stride == 1 && !to->stream) {
-		reduce_flat(r, own);
-	} else {
-		sum = reduce_run(r, &room, &packed);
-		put_run(own, stride, to->stream, sum, r->n, width);
+	if (is_flat(r) && stride == 1) {
+		reduce_flat(r, own, mate, to->stream);
+		return;
 	}
+	sum = reduce_run(r, &room, &packed);
+	put_run(own, stride, to->stream, sum, r->n, width);
 	put_run(mate, stride, to->stream, sum, r->n, width);
+}
+
+/* The N elements from the offsets FROM and TO on. */
+static void reduce_long(struct part_run *run, const struct sink *sink,
+			int64_t from, int64_t to, int64_t to_stride, int64_t n)
+{
+	for (int64_t i = 0; i < n; i += CHUNK) {
+		run->from = from + i * run->stride;
+		run->n = n - i < CHUNK ? n - i : CHUNK;
+		sink_run(run, sink, to + i * to_stride, to_stride);
+	}
 }
 
 static void cell_reduce(const struct exchange *x, const struct cell *c,
@@ -277,30 +301,36 @@ static void cell_reduce(const struct exchange *x, const struct cell *c,
 			const struct sink *to)
 {
 	struct runs r = runs_begin(c);
+	struct part_run run = {x, base, part, 0, r.from_stride, 0};
 
 	do {
-		for (int64_t i = 0; i < r.n; i += CHUNK) {
-			struct part_run run = {
-				x, base, part, r.from + i * r.from_stride,
-				r.from_stride,
-				r.n - i < CHUNK ? r.n - i : CHUNK};
-
-			sink_run(&run, to, r.to + i * r.to_stride,
-				 r.to_stride);
-		}
+		reduce_long(&run, to, r.from, r.to, r.to_stride, r.n);
 	} while (runs_next(&r, c));
+}
+
+static void cell_run_all(const struct exchange *x, const struct cell *c,
+			 const unsigned char *const *base, const int *part,
+			 const struct sink *to)
+{
+	int width = dtype_bytes(x->how->dtype);
+	const unsigned char *from = base[part[0]];
+
+	if (x->nparts > 1)
+		cell_reduce(x, c, base, part, to);
+	else if (from + c->from * width != to->to + c->to * width)
+		cell_copy(to, from, c, width);
 }
 
 void cell_run(const struct exchange *x, const struct cell *c, int64_t lo,
 	      int64_t hi, const unsigned char *const *base, const int *part,
 	      const struct sink *to)
 {
-	int width = dtype_bytes(x->how->dtype);
-	struct cell slice = cell_slice(c, lo, hi);
-	const unsigned char *from = base[part[0]];
+	struct cell slice;
 
-	if (x->nparts > 1)
-		cell_reduce(x, &slice, base, part, to);
-	else if (from + slice.from * width != to->to + slice.to * width)
-		cell_copy(to, from, &slice, width);
+	if (hi - lo == cell_rows(c)) {
+		cell_run_all(x, c, base, part, to);
+		return;
+	}
+	slice = cell_slice(c, lo, hi);
+	cell_run_all(x, &slice, base, part, to);
 }

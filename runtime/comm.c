@@ -291,7 +291,15 @@ static sbp_status watch_long(struct comm *c, int peer, const struct watch *w,
 sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 		      sbp_message *e)
 {
-	return arrived(w) ? SBP_OK : watch_long(c, peer, w, e);
+	uint64_t start;
+	sbp_status status;
+
+	if (arrived(w))
+		return SBP_OK;
+	start = comm_ticks();
+	status = watch_long(c, peer, w, e);
+	c->wait_ticks += comm_ticks() - start;
+	return status;
 }
 
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,

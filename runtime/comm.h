@@ -19,7 +19,9 @@ enum flag {
 	FLAGS
 };
 enum { CACHE_LINE = 64, PAGE = 4096 };
-enum { MAIL_BYTES = 8192 - 8, CONTROL_BYTES = 4096 + 2 * 8192 };
+/* Of a message; of one that has room on the line of its number; of both. */
+enum { MAIL_BYTES = 8192 - CACHE_LINE, NOTE_BYTES = CACHE_LINE - 8 };
+enum { CONTROL_BYTES = 4096 + 2 * 8192 };
 
 /* Where a rank stands; see struct control. */
 enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };
@@ -30,10 +32,11 @@ struct counter {
 	_Alignas(CACHE_LINE) _Atomic uint64_t at;
 };
 
-/* A small message lies beside its number, so one look brings both. It is
- * that of move N for whoever reads this rank in move N. */
+/* A message lies beside its number, so for the smallest one look brings both.
+ * It is that of move N for whoever reads this rank in move N. */
 struct mail {
 	_Alignas(CACHE_LINE) _Atomic uint64_t n;
+	unsigned char note[NOTE_BYTES];
 	unsigned char at[MAIL_BYTES];
 };
 
@@ -54,13 +57,13 @@ struct control {
 };
 _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "control block");
 
+struct letter;
 /* What a rank knows of its own mail and of a peer's. */
 struct outbox {
 	int next;			/* the place of the next message */
 	struct {
 		uint64_t n;		/* the message there */
-		const int *reader;	/* whom it is for */
-		int nreaders;
+		const struct letter *letter;
 	} sent[2];
 };
 struct correspondent {
@@ -80,6 +83,7 @@ struct comm {
 	uint64_t host;			/* operations in LANE_HOST so far */
 	struct outbox out;
 	struct correspondent *peer;	/* by rank */
+	uint64_t wait_ticks;		/* in waits that were not over at once */
 	uint64_t start_ticks;		/* when it was started */
 	double start_seconds;
 	int memory;			/* shm: the memfd, or -1 */
@@ -130,14 +134,19 @@ double comm_tick(const struct comm *c);
 
 /* ---- mail.c: small messages ---- */
 
-/* Sends BYTES <= MAIL_BYTES at FROM to the readers in move N. The list of
- * readers must stay. */
-sbp_status mail_put(struct comm *c, const void *from, int64_t bytes,
-		    uint64_t n, const int *reader, int nreaders,
+/* What a rank sends to its readers in a move. The list must stay. */
+struct letter {
+	const void *from;
+	int64_t bytes;
+	int64_t most;		/* bytes of any rank in this move */
+	const int *reader;
+	int nreaders;
+};
+sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 		    sbp_message *e);
-/* *at is what PEER sends in move N; it lies there until this rank posts
- * FLAG_DONE for N. */
-sbp_status mail_get(struct comm *c, int peer, uint64_t n,
+/* *at is what PEER sends in move N, where nobody sends more than MOST bytes;
+ * it lies there until this rank posts FLAG_DONE for N. */
+sbp_status mail_get(struct comm *c, int peer, int64_t most, uint64_t n,
 		    const unsigned char **at, sbp_message *e);
 
 /* ---- comm_shm.c: ranks of one host ---- */

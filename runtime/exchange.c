@@ -252,8 +252,7 @@ static bool find_readers(struct exchange *x, int me)
 	return true;
 }
 
-/* Pieces at coordinates 0 are the largest, so all ranks agree on what is a
- * small message. */
+/* Pieces at coordinates 0 are the largest. */
 static void find_source(struct exchange *x, int me)
 {
 	const sbp_pattern *how = x->how;
@@ -261,7 +260,7 @@ static void find_source(struct exchange *x, int me)
 	int width = dtype_bytes(how->dtype);
 	sbp_box piece = piece_at(&how->from, how->rank, how->shape, coord);
 
-	x->mails = box_count(&piece) * width <= MAIL_BYTES;
+	x->most_bytes = box_count(&piece) * width;
 	if (self < 0)
 		return;
 	mesh_coords(how->from.on, self, coord);

@@ -7,14 +7,23 @@
 
 #include "runtime/private.h"
 
+enum { FETCHED_BYTES = 2048 };
+
+/* What fits on the line of the number lies there. */
+static bool is_note(int64_t most)
+{
+	return most <= NOTE_BYTES;
+}
+
 /* A place is free when all readers of what is there have finished that move.
  * Most often they are known to have, by a message of theirs that came since. */
 static sbp_status free_place(struct comm *c, int place, sbp_message *e)
 {
 	uint64_t n = c->out.sent[place].n;
+	const struct letter *l = c->out.sent[place].letter;
 
-	for (int i = 0; i < c->out.sent[place].nreaders; i++) {
-		int r = c->out.sent[place].reader[i];
+	for (int i = 0; l && i < l->nreaders; i++) {
+		int r = l->reader[i];
 
 		if (c->peer[r].finished >= n)
 			continue;
@@ -24,25 +33,31 @@ static sbp_status free_place(struct comm *c, int place, sbp_message *e)
 	return SBP_OK;
 }
 
-sbp_status mail_put(struct comm *c, const void *from, int64_t bytes,
-		    uint64_t n, const int *reader, int nreaders,
+sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 		    sbp_message *e)
 {
 	int place = c->out.next;
 	struct mail *mail = &c->control[c->rank]->mail[place];
 
 	SBP_TRY(free_place(c, place, e));
-	memcpy(mail->at, from, (size_t)bytes);
+	memcpy(is_note(l->most) ? mail->note : mail->at, l->from,
+	       (size_t)l->bytes);
 	atomic_store_explicit(&mail->n, n, memory_order_release);
 	c->out.sent[place].n = n;
-	c->out.sent[place].reader = reader;
-	c->out.sent[place].nreaders = nreaders;
+	c->out.sent[place].letter = l;
 	c->out.next = !place;
 	return SBP_OK;
 }
 
+/* The lines of a message are fetched side by side. */
+static void fetch_lines(const unsigned char *at, int64_t bytes)
+{
+	for (int64_t i = 0; i < bytes && i < FETCHED_BYTES; i += CACHE_LINE)
+		__builtin_prefetch(at + i);
+}
+
 /* A peer may have sent messages to others, so the place is only likely. */
-sbp_status mail_get(struct comm *c, int peer, uint64_t n,
+sbp_status mail_get(struct comm *c, int peer, int64_t most, uint64_t n,
 		    const unsigned char **at, sbp_message *e)
 {
 	struct mail *mail = c->control[peer]->mail;
@@ -52,7 +67,9 @@ sbp_status mail_get(struct comm *c, int peer, uint64_t n,
 	SBP_TRY(comm_watch(c, peer, &w, e));
 	if (atomic_load_explicit(&mail[place].n, memory_order_acquire) != n)
 		place = !place;
-	*at = mail[place].at;
+	*at = is_note(most) ? mail[place].note : mail[place].at;
+	if (!is_note(most))
+		fetch_lines(*at, most);
 	c->peer[peer].next = !place;
 	if (c->peer[peer].finished < n - 1)
 		c->peer[peer].finished = n - 1;

@@ -17,6 +17,7 @@ enum {
 	LOOK_TICKS = 50 * 1000 * 1000,	/* between looks around: 20 ms */
 	GRAIN_BYTES = 256 << 10,	/* for a thread */
 	STREAM_BYTES = 8 << 20,		/* written past the caches */
+	MOST_PATIENCE = 64,		/* moves between looks at the clock */
 };
 
 /* A move as this rank runs it: everything that is the same in each step. */
@@ -24,6 +25,7 @@ struct route {
 	const struct exchange *x;
 	enum lane lane;
 	const unsigned char *own;	/* this rank's piece of the source */
+	struct letter letter;		/* the same, if it is sent */
 	struct sink to;
 	/* Pieces by writer, this rank's last, and which of them each part of
 	 * a cell is in. */
@@ -132,7 +134,9 @@ static struct route *route_of(sbp_model *m, const sbp_move *move)
 	r = route_new(m, x, LANE_MOVE, move->from_at, to);
 	if (!r)
 		return NULL;
-	r->mails = x->mails;
+	r->mails = x->most_bytes <= MAIL_BYTES;
+	r->letter = (struct letter){r->own, x->source_bytes, x->most_bytes,
+				    x->reader, x->nreaders};
 	if (x->pairs && !r->mails) {
 		r->mate = x->writer[0];
 		r->to.mate = piece_of(m, r->mate, move->to_at);
@@ -188,10 +192,10 @@ static sbp_status run_mail(sbp_model *m, const struct route *r, uint64_t n,
 	struct comm *c = &m->private_->comm;
 
 	if (x->nreaders)
-		SBP_TRY(mail_put(c, r->own, x->source_bytes, n, x->reader,
-				 x->nreaders, e));
+		SBP_TRY(mail_put(c, &r->letter, n, e));
 	for (int i = 0; i < x->nwriters; i++)
-		SBP_TRY(mail_get(c, x->writer[i], n, &r->base[i], e));
+		SBP_TRY(mail_get(c, x->writer[i], x->most_bytes, n,
+				 &r->base[i], e));
 	fill(r);
 	for (int i = 0; i < x->ncells; i++)
 		cell_run(x, &x->cell[i], 0, cell_rows(&x->cell[i]), r->base,
@@ -290,26 +294,43 @@ sbp_status exchange_run(sbp_model *m, const struct exchange *x,
 	return status;
 }
 
-/* Ranks that this one has no dealings with are looked at now and then. */
-static sbp_status look_around(struct sbp_private *p, uint64_t now,
-			      sbp_message *e)
+/* Ranks that this one has no dealings with are looked at now and then. Where
+ * moves follow fast, not even the clock is looked at each time. */
+static sbp_status look_around(struct sbp_private *p, sbp_message *e)
 {
-	if (now - p->looked < LOOK_TICKS)
+	uint64_t now;
+
+	if (--p->patience > 0)
 		return SBP_OK;
+	now = comm_ticks();
+	if (now - p->looked < LOOK_TICKS) {
+		if (p->impatience < MOST_PATIENCE)
+			p->impatience = 2 * p->impatience + 1;
+		p->patience = p->impatience;
+		return SBP_OK;
+	}
+	p->patience = p->impatience /= 2;
 	p->looked = now;
 	return comm_look(&p->comm, e);
 }
 
+/* Of mail the waits alone are timed: the rest takes less than the clock. */
 static sbp_status run_timed(sbp_model *m, const sbp_move *move,
 			    const struct route *r, sbp_message *e)
 {
 	struct sbp_private *p = m->private_;
 	uint64_t n = p->steps * (uint64_t)p->p->nmoves + (uint64_t)move->id;
-	uint64_t start = comm_ticks();
-	sbp_status status = look_around(p, start, e);
+	uint64_t start, waited = p->comm.wait_ticks;
+	sbp_status status;
 
-	if (status == SBP_OK)
+	SBP_TRY(look_around(p, e));
+	if (r->mails) {
 		status = run(m, r, n + 1, e);
+		p->comm_ticks += p->comm.wait_ticks - waited;
+		return status;
+	}
+	start = comm_ticks();
+	status = run(m, r, n + 1, e);
 	p->comm_ticks += comm_ticks() - start;
 	return status;
 }

@@ -113,9 +113,9 @@ struct exchange {
 	char reduce[SBP_MAX_MESH];
 	int nwriters, nreaders;	/* other ranks read here, that read me */
 	int *writer, *reader;
-	bool mails;			/* every source piece is small */
 	bool pairs;			/* an all-reduce of two ranks */
-	int64_t source_bytes;		/* of this rank's piece, or 0 */
+	/* Of this rank's source piece, or 0; of the largest. */
+	int64_t source_bytes, most_bytes;
 	int64_t recv_bytes;
 	struct exchange *next;
 };
@@ -133,6 +133,9 @@ void fill_identity(void *to, sbp_dtype t, char reduce, int64_t n);
 /* acc = acc REDUCE from, or acc = a REDUCE b; no 16-bit floats, no bools. */
 void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
 	     int64_t n);
+/* The same past the caches, into TO and, unless it is NULL, MATE. */
+void combine_past(void *to, void *mate, const void *a, const void *b,
+		  sbp_dtype t, char reduce, int64_t n);
 
 /* ---- stream.c: copies of much memory ---- */
 
@@ -189,6 +192,8 @@ struct sbp_private {
 	int64_t recv_bytes;		/* since the model was opened */
 	uint64_t comm_ticks;		/* in moves with other ranks */
 	uint64_t looked;		/* ticks when, at the peers */
+	int patience;			/* moves until it is thought of */
+	int impatience;			/* what it is set to */
 	/* Of programs for cuda: what runtime/cuda keeps of this rank. */
 	void *device;
 	void (*device_close)(void *device);

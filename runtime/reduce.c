@@ -8,63 +8,134 @@
 
 #include "runtime/private.h"
 
-enum { BLOCK = 32 };
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { PART_BYTES = 4 * CACHE_LINE };
 
 #define SUM(a, b) ((a) + (b))
 /* Comparisons with nan are false, so a nan b wins; a nan a is kept. */
 #define GREATEST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 
-/* Results go by way of a block of their own: TO may be A, and the compiler
- * makes vectors of it all the same. */
-#define LOOP(NAME, type, STEP)                                                \
-	static void NAME(void *to, const void *a, const void *b, int64_t n)   \
-	{                                                                     \
-		type *t = to, block[BLOCK];                                   \
-		const type *x = a, *y = b;                                    \
-		int64_t i = 0;                                                \
+/* The loop that follows touches each index alone, whatever overlaps. */
+#if defined __GNUC__ && !defined __clang__
+#define SAME_INDEX _Pragma("GCC ivdep")
+#else
+#define SAME_INDEX
+#endif
+
+struct loop {
+	void *to, *mate;
+	const void *a, *b;
+};
+typedef void loop_fn(const struct loop *l, int64_t n);
+/* To memory, and past the caches: whole lines, to MATE too unless it is NULL;
+ * sum, greatest, least. */
+typedef loop_fn *loop_row[2][3];
+
+#if defined __x86_64__
+
+#define STREAM_16(to, from)                                                   \
+	do {                                                                  \
+		__m128i *t_ = (__m128i *)(void *)(to);                        \
+		const __m128i *f_ = (const __m128i *)(const void *)(from);    \
                                                                               \
-		for (; i + BLOCK <= n; i += BLOCK) {                          \
-			for (int j = 0; j < BLOCK; j++)                       \
-				block[j] = (type)STEP(x[i + j], y[i + j]);    \
-			memcpy(t + i, block, sizeof block);                   \
-		}                                                             \
-		for (; i < n; i++)                                            \
-			t[i] = (type)STEP(x[i], y[i]);                        \
-	}
+		for (int k_ = 0; k_ < 4; k_++)                                \
+			_mm_stream_si128(t_ + k_, _mm_load_si128(f_ + k_));   \
+	} while (0)
 
-#define LOOPS(name, type, wrapping)                                           \
-	LOOP(name##_sum, wrapping, SUM)                                       \
-	LOOP(name##_greatest, type, GREATEST)                                 \
-	LOOP(name##_least, type, LEAST)
+#define LOOPS_TARGET
+#define LOOPS_STREAM STREAM_16
+#define LOOPS_TABLE any
+#include "runtime/reduce_loops.h"
 
-LOOPS(u8, uint8_t, uint8_t)
-LOOPS(i8, int8_t, uint8_t)
-LOOPS(i32, int32_t, uint32_t)
-LOOPS(i64, int64_t, uint64_t)
-LOOPS(f32, float, float)
-LOOPS(f64, double, double)
+#define LOOPS_TARGET __attribute__((target("avx2")))
+#define LOOPS_STREAM STREAM_16
+#define LOOPS_TABLE avx2
+#include "runtime/reduce_loops.h"
 
-typedef void loop(void *to, const void *a, const void *b, int64_t n);
+#define AVX512                                                                \
+	"avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
+#define LOOPS_TARGET __attribute__((target(AVX512)))
+#define LOOPS_STREAM(to, from)                                                \
+	_mm512_stream_si512((__m512i *)(void *)(to),                          \
+			    _mm512_load_si512(from))
+#define LOOPS_TABLE avx512
+#include "runtime/reduce_loops.h"
+
+static const loop_row *choose_loops(void)
+{
+	if (__builtin_cpu_supports("avx512f") &&
+	    __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") &&
+	    __builtin_cpu_supports("avx512vl"))
+		return avx512;
+	return __builtin_cpu_supports("avx2") ? avx2 : any;
+}
+
+#else
+
+#define LOOPS_TARGET
+#define LOOPS_STREAM(to, from) memcpy(to, from, CACHE_LINE)
+#define LOOPS_TABLE any
+#include "runtime/reduce_loops.h"
+
+static const loop_row *choose_loops(void)
+{
+	return any;
+}
+
+#endif
 
 static int reduce_index(char reduce)
 {
 	return reduce == '+' ? 0 : reduce == 'x' ? 1 : 2;
 }
 
+static bool is_aligned(const void *at)
+{
+	return ((uintptr_t)at & (CACHE_LINE - 1)) == 0;
+}
+
+static const loop_row *find_loops(void)
+{
+	static _Atomic(const loop_row *) chosen;
+	const loop_row *loops =
+		atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	if (!loops) {
+		loops = choose_loops();
+		atomic_store_explicit(&chosen, loops, memory_order_relaxed);
+	}
+	return loops;
+}
+
 void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
 	     int64_t n)
 {
-	static loop *const loops[][3] = {
-		[SBP_U8] = {u8_sum, u8_greatest, u8_least},
-		[SBP_I8] = {i8_sum, i8_greatest, i8_least},
-		[SBP_I32] = {i32_sum, i32_greatest, i32_least},
-		[SBP_I64] = {i64_sum, i64_greatest, i64_least},
-		[SBP_F32] = {f32_sum, f32_greatest, f32_least},
-		[SBP_F64] = {f64_sum, f64_greatest, f64_least},
-	};
+	struct loop l = {to, NULL, a, b};
 
-	loops[t][reduce_index(reduce)](to, a, b, n);
+	find_loops()[t][0][reduce_index(reduce)](&l, n);
+}
+
+void combine_past(void *to, void *mate, const void *a, const void *b,
+		  sbp_dtype t, char reduce, int64_t n)
+{
+	int64_t width = dtype_bytes(t), line = CACHE_LINE / width;
+	int64_t whole = is_aligned(to) && is_aligned(mate) ? n / line * line
+							   : 0;
+	struct loop l = {to, mate, a, b};
+
+	find_loops()[t][1][reduce_index(reduce)](&l, whole);
+	width *= whole;
+	to = (char *)to + width;
+	combine(to, (const char *)a + width, (const char *)b + width, t,
+		reduce, n - whole);
+	if (mate)
+		memcpy((char *)mate + width, to,
+		       (size_t)((n - whole) * dtype_bytes(t)));
 }
 
 /* The identities of sum, greatest, least, as bytes. */
