@@ -194,6 +194,17 @@ enum exit_code build_passes(struct build *b, bool *stopped)
 	return good && !diag_errors() ? DONE : ERRORS;
 }
 
+const char *base_clean(struct arena *a, const char *base)
+{
+	char *s = arena_text(a, "%s", base);
+
+	for (char *c = s; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\' ||
+		    (c[0] == '?' && c[1] == '?'))
+			*c = '_';
+	return s;
+}
+
 enum exit_code build_emit(struct build *b, const char *base)
 {
 	emit_program(&b->p, base, &b->emitted);

@@ -34,6 +34,8 @@ enum exit_code build_read(struct build *b, const char *path,
 bool build_on_device(const struct build *b, enum device d);
 /* Runs the passes; *stopped when an option ended them early. */
 enum exit_code build_passes(struct build *b, bool *stopped);
+/* BASE with '_' for what no name in an #include can have. */
+const char *base_clean(struct arena *a, const char *base);
 /* Prints C. BASE begins the names of the files, as they include each other. */
 enum exit_code build_emit(struct build *b, const char *base);
 /* Frees what was emitted. */

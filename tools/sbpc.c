@@ -1,8 +1,10 @@
 /*
  * sbpc.c: the compiler's main: what is asked for, from which file, to where.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/build.h"
 
@@ -64,11 +66,23 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Asked before the work, and before the linker says it in its words. */
+static enum exit_code check_folder(struct arena *a, const char *out)
+{
+	int n = (int)(last_part(out) - out);
+	char *folder = n ? arena_text(a, "%.*s", n, out) : ".";
+
+	if (!access(folder, W_OK))
+		return DONE;
+	return (enum exit_code)usage_error(SBPC, "cannot write '%s': %s", out,
+					   strerror(errno));
+}
+
 /* OUT begins the names of what is written; "-o m.c" means the same as "-o m"
  * where several files come out. */
-static void name_output(struct job *j, struct arena *a)
+static enum exit_code name_output(struct job *j, struct arena *a)
 {
-	const char *out = option_value(&j->o, OPT_output);
+	const char *out = option_value(&j->o, OPT_output), *base;
 
 	j->to_stdout = !out && j->kind != EXECUTABLE && j->kind != OBJECT &&
 		       j->kind != LIBRARY;
@@ -83,7 +97,16 @@ static void name_output(struct job *j, struct arena *a)
 	if (j->kind == CUDA)
 		out = strip(a, out, ".cu");
 	j->out = out;
-	j->base = strip(a, strip(a, last_part(out), ".h"), ".o");
+	base = strip(a, strip(a, last_part(out), ".h"), ".o");
+	j->base = base_clean(a, base);
+	if ((j->kind == C || j->kind == CUDA) && !j->to_stdout &&
+	    strcmp(base, j->base))
+		return (enum exit_code)usage_error(
+			SBPC, "no #include can name '%s.h': choose another "
+			      "name with -o", base);
+	if (j->kind == EXECUTABLE || j->kind == OBJECT || j->kind == LIBRARY)
+		return check_folder(a, out);
+	return DONE;
 }
 
 /* ---- what comes out ---- */
@@ -367,8 +390,9 @@ static enum exit_code run(struct job *j, struct arena *a)
 	code = build_start(&j->b, a, &j->o);
 	if (code || !read_kind(j))
 		return USAGE;
-	name_output(j, a);
-	code = compile(j);
+	code = name_output(j, a);
+	if (!code)
+		code = compile(j);
 	build_end(&j->b);
 	if (code)
 		outputs_abort(&j->outputs);

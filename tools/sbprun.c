@@ -104,7 +104,8 @@ static const char *base_of(struct arena *a, const char *path)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
-	return arena_text(a, "%.*s", (int)strlen(name) - 4, name);
+	return base_clean(a, arena_text(a, "%.*s", (int)strlen(name) - 4,
+					name));
 }
 
 /* The linker writes to a directory of its own; the result goes to TO. */
