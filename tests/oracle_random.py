@@ -168,6 +168,8 @@ class Generator:
                    (f"maximum({name}, {c})",
                     np.maximum(x, x.dtype.type(c)))]
         text, y = self.one(choices)
+        if y.dtype != np.bool_ and "cast" not in text:
+            y = y.astype(x.dtype)       # NumPy widens scalars
         self.add(text, y, v.on)
 
     def partner(self, v):
