@@ -65,14 +65,14 @@ typedef loop_fn *loop_row[2][3];
 #define LOOPS_TABLE avx512
 #include "runtime/reduce_loops.h"
 
+/* No __builtin_cpu_supports: it needs gcc's library at link time. */
 static const loop_row *choose_loops(void)
 {
-	if (__builtin_cpu_supports("avx512f") &&
-	    __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") &&
-	    __builtin_cpu_supports("avx512vl"))
+	sbp_message e;
+
+	if (isa_check("avx512f,avx512bw,avx512dq,avx512vl", &e) == SBP_OK)
 		return avx512;
-	return __builtin_cpu_supports("avx2") ? avx2 : any;
+	return isa_check("avx2", &e) == SBP_OK ? avx2 : any;
 }
 
 #else
