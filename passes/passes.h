@@ -272,6 +272,9 @@ struct mesh_link topology_between(const struct topology *t);
 void predict_along(const struct topology *t);
 bool predict_has_topology(void);
 double move_seconds(Type t, Dist from, Dist to, const struct sites *s);
+/* The same where move_bytes has been asked. */
+double move_seconds_of(Type t, Dist from, Dist to, const struct sites *s,
+		       const int64_t *recv, const int64_t *local);
 
 /* ---- plan_search.c: the cheapest path of moves ---- */
 

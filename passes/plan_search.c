@@ -83,8 +83,11 @@ static Vector move_vector(struct search *s, Dist from, Dist to)
 	move_bytes(s->t, from, to, s->s, v, s->local);
 	v[s->s->n] = sum(v, s->s->n);
 	if (s->by_seconds) {
-		v[1] = v[s->s->n];
-		v[0] = femtoseconds(move_seconds(s->t, from, to, s->s));
+		int64_t all = v[s->s->n];
+
+		v[0] = femtoseconds(
+			move_seconds_of(s->t, from, to, s->s, v, s->local));
+		v[1] = all;
 	}
 	return v;
 }

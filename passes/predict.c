@@ -4,6 +4,7 @@
  * differs on several axes pass the slowest of their links.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "passes/passes.h"
 
@@ -77,56 +78,69 @@ static double slowest(const struct wait *w, const int64_t *own, int n,
 	return most;
 }
 
+/* Adds what comes from FAR devices that are no NEAR ones, by link L. */
+static void add_waits(struct wait *w, struct mesh_link l, const int64_t *far,
+		      const int64_t *near, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (far[i] > near[i] && l.latency > w[i].start)
+			w[i].start = l.latency;
+		w[i].bytes += (double)(far[i] - near[i]) / l.rate;
+	}
+}
+
 /* What is on nearer devices does not pass the links of slower axes. A device's
  * own bytes are copied no slower than any come from others. */
 static double seconds_along(Type t, Dist from, Dist to, const struct sites *s,
-			    int64_t *far, int64_t *near)
+			    const int64_t *recv, const int64_t *local)
 {
 	struct wait *w = calloc((size_t)s->n + 1, sizeof *w);
+	int64_t *far = calloc(2 * (size_t)s->n + 1, sizeof *far);
+	int64_t *near = far + s->n;
 	struct mesh_link l[MAX_MESH];
-	int axis[MAX_MESH];
+	int axis[MAX_MESH], last = from.on->naxes - 1;
 	unsigned mask = 0;
-	double seconds, copy;
+	double seconds;
 
-	if (!w)
+	if (!w || !far)
 		bug("out of memory");
 	order_axes(from.on, l, axis);
-	move_bytes_near(t, from, to, s, 0, far);
-	for (int j = 0; j < from.on->naxes; j++) {
-		struct mesh_link by = l[axis[j]];
-
+	for (int i = 0; i < s->n; i++)
+		far[i] = recv[i] + local[i];
+	for (int j = 0; j < last; j++) {
 		mask |= 1u << axis[j];
 		move_bytes_near(t, from, to, s, mask, near);
-		for (int i = 0; i < s->n; i++) {
-			if (far[i] > near[i] && by.latency > w[i].start)
-				w[i].start = by.latency;
-			w[i].bytes += (double)(far[i] - near[i]) / by.rate;
-			far[i] = near[i];
-		}
+		add_waits(w, l[axis[j]], far, near, s->n);
+		memcpy(far, near, sizeof *far * (size_t)s->n);
 	}
-	copy = l[axis[from.on->naxes - 1]].rate;
-	seconds = slowest(w, near, s->n,
-			  copy > memory.rate ? copy : memory.rate);
+	add_waits(w, l[axis[last]], far, local, s->n);
+	seconds = slowest(w, local, s->n,
+			  l[axis[last]].rate > memory.rate ? l[axis[last]].rate
+							   : memory.rate);
 	free(w);
+	free(far);
 	return seconds;
+}
+
+double move_seconds_of(Type t, Dist from, Dist to, const struct sites *s,
+		       const int64_t *recv, const int64_t *local)
+{
+	if (topology && dist_same_place(from, to))
+		return seconds_along(t, from, to, s, recv, local);
+	return seconds_by(topology ? topology_between(topology) : host, recv,
+			  local, s->n);
 }
 
 double move_seconds(Type t, Dist from, Dist to, const struct sites *s)
 {
-	int64_t *v = calloc(2 * (size_t)s->n + 2, sizeof *v);
-	int64_t *w = v + s->n + 1;
+	int64_t *recv = calloc(2 * (size_t)s->n + 1, sizeof *recv);
+	int64_t *local = recv + s->n;
 	double seconds;
 
-	if (!v)
+	if (!recv)
 		bug("out of memory");
-	if (topology && dist_same_place(from, to)) {
-		seconds = seconds_along(t, from, to, s, v, w);
-	} else {
-		move_bytes(t, from, to, s, v, w);
-		seconds =
-			seconds_by(topology ? topology_between(topology) : host,
-				   v, w, s->n);
-	}
-	free(v);
+	move_bytes(t, from, to, s, recv, local);
+	seconds = move_seconds_of(t, from, to, s, recv, local);
+	free(recv);
 	return seconds;
 }
