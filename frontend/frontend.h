@@ -19,6 +19,8 @@ struct front_options {
 	const char *const *keep; /* --keep: full names, last binding */
 	int nkeep;
 	const char *prelude; /* path of prelude.sbp */
+	bool automatic; /* --auto: inputs and params that have no
+			 * distribution get '_', not B */
 };
 
 enum front_status {

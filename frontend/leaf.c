@@ -42,6 +42,8 @@ static Dist leaf_dist(struct low *l, const struct stmt *s, enum op op, Type t,
 	}
 	if (op == OP_param || op == OP_state)
 		rule = last_rule(l, full, 0);
+	if (!rule && l->o->automatic && (op == OP_param || op == OP_input))
+		return dist_on(placed(l, l->f.on), sbp_any());
 	if (!rule)
 		return dist_on(placed(l, l->f.on), sbp_b());
 	if (!resolve(l, rule->request, l->f.on, t, rule->at, &d) ||

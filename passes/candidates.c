@@ -361,6 +361,7 @@ static struct candidates *list_new(struct space *s, struct maker *m, int room)
 
 	c->maker = m;
 	c->id = s->nlists++;
+	c->rows = ++s->nrows;
 	c->nin = m->nin;
 	c->nout = m->nout;
 	c->naxes = m->naxes;
@@ -490,6 +491,41 @@ struct price candidates_price(struct space *s, const struct candidates *c,
 	return p;
 }
 
+/* The number of these rows of the rows numbered FROM. */
+static int rows_id(struct space *s, int from, const int *row, int n)
+{
+	void **at;
+
+	s->key.n = 0;
+	text_add_n(&s->key, (const char *)&from, sizeof from);
+	text_add_n(&s->key, (const char *)row, sizeof *row * (size_t)n);
+	at = bytemap_at(s->a, &s->rows, s->key.at, s->key.n);
+	if (!*at)
+		*at = (void *)(intptr_t)++s->nrows;
+	return (int)(intptr_t)*at;
+}
+
+struct candidates *candidates_dearer(struct space *s, struct candidates *c,
+				     const Cost *more)
+{
+	struct candidates *r;
+	void **at;
+
+	s->key.n = 0;
+	text_add_n(&s->key, (const char *)&c->id, sizeof c->id);
+	text_add_n(&s->key, (const char *)more, sizeof *more * (size_t)c->n);
+	at = bytemap_at(s->a, &s->dearer, s->key.at, s->key.n);
+	if (*at)
+		return *at;
+	*at = r = NEW(s->a, struct candidates);
+	*r = *c;
+	r->id = s->nlists++;
+	r->cost = NEW_N(s->a, Cost, c->n + 1);
+	for (int i = 0; i < c->n; i++)
+		r->cost[i] = c->cost[i] + more[i];
+	return r;
+}
+
 static void copy_row(struct candidates *r, int to, const struct candidates *c,
 		     int row)
 {
@@ -516,6 +552,7 @@ struct candidates *candidates_some(struct space *s, struct candidates *c,
 	if (*at)
 		return *at;
 	*at = r = list_new(s, c->maker, n);
+	r->rows = rows_id(s, c->rows, row, n);
 	r->row = NEW_N(s->a, int, n + 1);
 	r->n = n;
 	for (int i = 0; i < n; i++)

@@ -37,7 +37,8 @@ static struct fan fan_of(struct infer *f, struct candidates **list,
 	return w;
 }
 
-static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
+/* Whether nothing that its readers share is counted twice. */
+static bool add_value(struct infer *f, struct arena *a, struct pbqp *q,
 		      struct candidates **list, const struct value *v)
 {
 	struct fan w = fan_of(f, list, v, a);
@@ -45,9 +46,8 @@ static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
 	int set;
 
 	if (!w.nports)
-		return;
+		return true;
 	t = fan_find(&f->s, &w);
-	f->exact &= t->exact;
 	set = t->sets ? pbqp_variable(q, t->sets) : -1;
 	for (int i = 0; i < t->n; i++) {
 		const struct fan_table *b = &t->at[i];
@@ -60,6 +60,41 @@ static void add_value(struct infer *f, struct arena *a, struct pbqp *q,
 			var[n++] = w.port[b->first + k].var;
 		pbqp_add(q, n, var, b->at);
 	}
+	return t->exact;
+}
+
+/* ---- the price of memory ---- */
+
+/* What row ROW of C, a list of variable X, costs beyond its own. */
+static Cost memory_cost(struct infer *f, int x, const struct candidates *c,
+			int row)
+{
+	double sum = 0;
+
+	if (f->byte_price == 0 || x >= f->g->nodes.n)
+		return 0;
+	for (int i = 0; i < c->nout; i++) {
+		int id = f->g->nodes.at[x]->out[i]->id;
+
+		if (f->weight[id] > 0)
+			sum += f->weight[id] * (double)space_bytes(
+				&f->s, c->out_type[i],
+				c->out[row * c->nout + i]);
+	}
+	return (Cost)(f->byte_price * sum + 0.5);
+}
+
+static struct candidates *priced(struct infer *f, struct arena *a, int x,
+				 struct candidates *c)
+{
+	Cost *more, any = 0;
+
+	if (f->byte_price == 0 || !c)
+		return c;
+	more = NEW_N(a, Cost, c->n + 1);
+	for (int i = 0; i < c->n; i++)
+		any |= more[i] = memory_cost(f, x, c, i);
+	return any ? candidates_dearer(&f->s, c, more) : c;
 }
 
 /* ---- pruning ---- */
@@ -112,6 +147,7 @@ static void solve_pruned(struct infer *f, struct candidates **list, int *row)
 	int *domain = NEW_N(a, int, f->nvars + 1), *choice;
 	struct pbqp_result r;
 	struct pbqp *q;
+	bool counted = true;
 
 	for (int i = 0; i < f->nvars; i++)
 		domain[i] = list[i] ? list[i]->n : 1;
@@ -120,11 +156,12 @@ static void solve_pruned(struct infer *f, struct candidates **list, int *row)
 		if (list[i])
 			pbqp_add(q, 1, &i, list[i]->cost);
 	for (int i = 0; i < f->g->values.n; i++)
-		add_value(f, a, q, list, f->g->values.at[i]);
+		counted &= add_value(f, a, q, list, f->g->values.at[i]);
 	choice = NEW_N(a, int, f->nvars + f->g->values.n + 1);
 	r = pbqp_solve(q, TABLE_MAX, choice);
 	memcpy(row, choice, sizeof *row * (size_t)f->nvars);
-	f->exact &= r.cost == r.bound;
+	f->exact &= counted && r.cost == r.bound;
+	f->bound = counted ? r.bound : 0;
 	arena_free(a);
 }
 
@@ -146,14 +183,16 @@ static void solve(struct infer *f, struct candidates **list, int *row)
 {
 	struct arena *a = arena_new();
 	struct candidates **some = NEW_N(a, struct candidates *, f->nvars + 1);
+	struct candidates **all = NEW_N(a, struct candidates *, f->nvars + 1);
 
-	memcpy(some, list, sizeof *some * (size_t)f->nvars);
+	for (int x = 0; x < f->nvars; x++)
+		some[x] = all[x] = priced(f, a, x, list[x]);
 	for (int round = 0; round < PRUNE && prune_all(f, some); round++)
 		;
 	solve_pruned(f, some, row);
 	for (int x = 0; x < f->nvars; x++)
-		if (some[x] != list[x])
-			row[x] = row_in(list[x], some[x], row[x]);
+		if (some[x] != all[x])
+			row[x] = row_in(all[x], some[x], row[x]);
 	arena_free(a);
 }
 
@@ -169,8 +208,7 @@ static Cost value_cost(struct infer *f, struct arena *a,
 	return fan_cost(&f->s, &w, row[v->def->id], to);
 }
 
-static Cost total_cost(struct infer *f, struct candidates **list,
-		       const int *row)
+Cost infer_cost(struct infer *f, struct candidates **list, const int *row)
 {
 	struct arena *a = arena_new();
 	Cost sum = 0;
@@ -184,9 +222,21 @@ static Cost total_cost(struct infer *f, struct candidates **list,
 	return sum;
 }
 
+static Cost total_cost(struct infer *f, struct candidates **list,
+		       const int *row)
+{
+	Cost sum = infer_cost(f, list, row);
+
+	for (int x = 0; x < f->nvars; x++)
+		if (list[x])
+			sum += memory_cost(f, x, list[x], row[x]);
+	return sum;
+}
+
 Cost infer_cost_around(struct infer *f, struct arena *a, int x)
 {
-	Cost sum = f->list[x]->cost[f->row[x]];
+	Cost sum = f->list[x]->cost[f->row[x]] +
+		   memory_cost(f, x, f->list[x], f->row[x]);
 	struct node *n;
 
 	if (x >= f->g->nodes.n)
@@ -316,10 +366,13 @@ void infer_choose(struct infer *f)
 {
 	bool whole = true;
 
+	Cost bound;
+
 	f->exact = true;
 	for (int i = 0; i < f->nvars; i++)
 		whole &= !f->list[i] || f->list[i]->whole;
 	take(f, f->list);
+	bound = whole ? f->bound : 0;
 	f->exact &= whole;
 	for (int round = 0; !whole && round < ROUNDS && move_on(f); round++)
 		;
@@ -328,4 +381,5 @@ void infer_choose(struct infer *f)
 		polish(f);
 		f->cost = total_cost(f, f->list, f->row);
 	}
+	f->bound = f->exact ? f->cost : bound;
 }

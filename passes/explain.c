@@ -152,9 +152,9 @@ static void print_rejected(const struct decision *d, const struct node *n,
 		after = best;
 		fprintf(out, "    %-10s", shown ? "" : "rejected");
 		print_row(d, c, best, out);
-		fprintf(out, ": +");
+		fprintf(out, ": %s", last < 0 ? "" : "+");
 		print_seconds((double)last / d->space->units, out);
-		fprintf(out, "\n");
+		fprintf(out, "%s\n", last < 0 ? ", but more memory" : "");
 	}
 	arena_free(a);
 }
@@ -196,13 +196,39 @@ static void print_node(const struct decision *d, const struct node *n,
 	print_rejected(d, n, out);
 }
 
-void explain_print(const struct decision *d, FILE *out)
+/* How good the choice is known to be. */
+static void print_certificate(const struct decision *d, FILE *out)
+{
+	double gap = (double)(d->cost - d->bound);
+
+	if (d->exact) {
+		fprintf(out, "no choice is better\n");
+	} else if (d->bound <= 0) {
+		fprintf(out, "better choices were not ruled out\n");
+	} else {
+		fprintf(out, "no choice takes less than ");
+		print_seconds((double)d->bound / d->space->units, out);
+		fprintf(out, " (%.2g %% less)\n",
+			100 * gap / (double)d->cost);
+	}
+}
+
+static void print_total(const struct decision *d, FILE *out)
 {
 	fprintf(out, "# %s: a step is predicted to take ",
 		d->g->name ? d->g->name : "model");
 	print_seconds((double)d->cost / d->space->units, out);
-	fprintf(out, "; %s\n", d->exact ? "no choice is better" :
-		"better choices were not ruled out");
+	fprintf(out, "; ");
+	print_certificate(d, out);
+	if (d->limit)
+		fprintf(out, "# memory: a rank is estimated to need %lld "
+			"bytes, the limit was %lld\n",
+			(long long)d->bytes, (long long)d->limit);
+}
+
+void explain_print(const struct decision *d, FILE *out)
+{
+	print_total(d, out);
 	for (int i = 0; i < d->g->nodes.n; i++)
 		print_node(d, d->g->nodes.at[i], out);
 }

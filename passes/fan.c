@@ -334,14 +334,14 @@ static void fill_tables(struct space *s, struct arena *a, const struct fan *w,
 
 void fan_key(struct text *t, const struct fan *w)
 {
-	int head[4] = {w->type, w->out, w->from->id, w->nports};
+	int head[4] = {w->type, w->out, w->from->rows, w->nports};
 
 	t->n = 0;
 	text_add_n(t, (const char *)head, sizeof head);
 	for (int i = 0; i < w->nports; i++) {
 		const struct port *p = &w->port[i];
 
-		text_add_n(t, (const char *)&w->to[i]->id, sizeof(int));
+		text_add_n(t, (const char *)&w->to[i]->rows, sizeof(int));
 		text_add_n(t, (const char *)&p->nslots, sizeof(int));
 		text_add_n(t, (const char *)p->slot,
 			   sizeof(int) * (size_t)p->nslots);

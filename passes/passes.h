@@ -67,6 +67,9 @@ struct program {
 	/* options */
 	bool reproducible;
 	FILE *explain;		/* --explain: where to, or NULL */
+	int64_t memory_limit;	/* --memory: bytes of a rank; 0: any */
+	int64_t memory_aim;	/* what inference keeps to; 0: to that */
+	int64_t memory_estimate;	/* of what it chose */
 
 	/* boxing */
 	LIST(struct boxing *) boxings;
@@ -419,8 +422,8 @@ struct space {
 	LIST(Dist) dists;
 	LIST(Type) types;
 	struct bytemap dist_id, type_id, maker, list, some, bytes, convert,
-		table, gaps, pruned;
-	int nmakers, nlists;
+		table, gaps, pruned, rows, dearer;
+	int nmakers, nlists, nrows;
 	struct text key;	/* scratch */
 	LIST(int64_t) seen;	/* by dist: the last fan_cost that met it */
 	int64_t stamp;
@@ -469,6 +472,7 @@ struct maker;
 struct candidates {
 	struct maker *maker;	/* equal requests have the same */
 	int id, n, nin, nout, naxes;
+	int rows;		/* equal for lists of the same rows */
 	bool whole;		/* all that are legal; else a neighbourhood */
 	int *in, *out;
 	int *in_type, *out_type;
@@ -486,6 +490,9 @@ struct candidates *candidates_near(struct space *s, struct candidates *c,
 /* Of converting output OUT of row ROW to TO. */
 struct price candidates_price(struct space *s, const struct candidates *c,
 			      int out, int row, int to);
+/* The same rows, each with MORE added to its cost. */
+struct candidates *candidates_dearer(struct space *s, struct candidates *c,
+				     const Cost *more);
 /* N rows of C. */
 struct candidates *candidates_some(struct space *s, struct candidates *c,
 				   const int *row, int n);
@@ -581,13 +588,29 @@ struct infer {
 	struct port *port;
 	bool *fixed;			/* by node id */
 	unsigned char *reach;		/* by value id */
+	unsigned *inner;		/* by node id, as inside_bits has it */
 	bool exact;
 	Cost cost;
+	Cost bound;			/* no choice costs less */
+	/* What a byte of each value costs while memory is limited. */
+	double byte_price;
+	double *weight;			/* by value id */
+	int64_t limit, bytes;		/* of a rank; 0: none, not estimated */
 };
-/* Fills row, cost and exact. */
+/* Fills row, cost, bound and exact; row must be NULL. */
 void infer_choose(struct infer *f);
+/* What all rows cost, without the price of memory. */
+Cost infer_cost(struct infer *f, struct candidates **list, const int *row);
 /* What depends on the row of variable X. */
 Cost infer_cost_around(struct infer *f, struct arena *a, int x);
+
+/* ---- limit.c: within so many bytes a rank ---- */
+
+/* As infer_choose, under f->limit; fills bytes too. If nothing fits, what
+ * needs least. */
+void infer_within(struct infer *f);
+/* The bytes that a rank is estimated to need for ROW. */
+int64_t infer_bytes(struct infer *f, const int *row);
 
 /* ---- sbp.c: what inference decided ---- */
 
@@ -599,17 +622,21 @@ struct decision {
 	const struct reader *reader;
 	struct candidates **list;	/* NULL: a reader of anything */
 	int *row;
-	Cost cost;
+	Cost cost, bound;	/* no choice costs less than bound */
 	bool exact;		/* proved: no choice costs less */
+	int64_t limit, bytes;	/* of memory: allowed (0: all), estimated */
 	/* What variable X would cost by row ROW, with its conversions and all
 	 * else as decided. */
 	Cost (*price)(void *data, int x, int row);
+	/* The bytes that a rank is estimated to need for these rows. */
+	int64_t (*weigh)(void *data, const int *row);
 	void *data;
 };
-/* Decides and calls LOOK before anything is written to the graph; not after
- * errors. */
-void sbp_decide(struct graph *g, void (*look)(const struct decision *d,
-					      void *data), void *data);
+/* Decides within LIMIT bytes a rank, if that is not 0, and calls LOOK before
+ * anything is written to the graph; not after errors. */
+void sbp_decide(struct graph *g, int64_t limit,
+		void (*look)(const struct decision *d, void *data),
+		void *data);
 
 /* ---- explain.c ---- */
 

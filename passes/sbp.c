@@ -239,9 +239,9 @@ static struct candidates *reader_list(struct infer *f, const struct reader *r)
 static bool make_lists(struct infer *f)
 {
 	struct graph *g = f->g;
-	unsigned *inner = inside_bits(g, f->a);
 	bool ok = true;
 
+	f->inner = inside_bits(g, f->a);
 	find_fixed(f);
 	for (int i = 0; i < g->nodes.n; i++) {
 		struct node *n = g->nodes.at[i];
@@ -249,7 +249,7 @@ static bool make_lists(struct infer *f)
 
 		if (!n->on)
 			n->on = g->on;
-		c = candidates_of(&f->s, request_of(f, n, inner[i]));
+		c = candidates_of(&f->s, request_of(f, n, f->inner[i]));
 		f->list[i] = c;
 		if (!c->n)
 			no_candidate(f, n);
@@ -278,6 +278,11 @@ static Cost price(void *data, int x, int row)
 	return c;
 }
 
+static int64_t weigh(void *data, const int *row)
+{
+	return infer_bytes(data, row);
+}
+
 static bool decide(struct infer *f)
 {
 	struct graph *g = f->g;
@@ -290,14 +295,17 @@ static bool decide(struct infer *f)
 	if (!make_lists(f))
 		return false;
 	add_ports(f);
-	infer_choose(f);
+	if (f->limit)
+		infer_within(f);
+	else
+		infer_choose(f);
 	return true;
 }
 
-void sbp_decide(struct graph *g, void (*look)(const struct decision *d,
-					      void *data), void *data)
+void sbp_decide(struct graph *g, int64_t limit,
+		void (*look)(const struct decision *d, void *data), void *data)
 {
-	struct infer f = {.g = g, .a = arena_new()};
+	struct infer f = {.g = g, .a = arena_new(), .limit = limit};
 
 	check_requests(g);
 	if (!diag_errors() && decide(&f)) {
@@ -305,7 +313,9 @@ void sbp_decide(struct graph *g, void (*look)(const struct decision *d,
 			.g = g, .space = &f.s, .nvars = f.nvars,
 			.nreaders = f.readers.n, .reader = f.readers.at,
 			.list = f.list, .row = f.row, .cost = f.cost,
-			.exact = f.exact, .price = price, .data = &f};
+			.bound = f.bound, .exact = f.exact,
+			.limit = f.limit, .bytes = f.bytes,
+			.price = price, .weigh = weigh, .data = &f};
 
 		look(&d, data);
 	}
@@ -368,8 +378,9 @@ static void write_reader(struct graph *g, struct reader r, Dist d)
 static void write_choice(const struct decision *d, void *data)
 {
 	int nnodes = d->nvars - d->nreaders;
-	const struct program *p = data;
+	struct program *p = data;
 
+	p->memory_estimate = d->bytes;
 	if (p->explain)
 		explain_print(d, p->explain);
 	for (int i = 0; i < nnodes; i++)
@@ -382,5 +393,7 @@ static void write_choice(const struct decision *d, void *data)
 
 void pass_sbp(struct program *p)
 {
-	sbp_decide(p->g, write_choice, p);
+	int64_t aim = p->memory_aim ? p->memory_aim : p->memory_limit;
+
+	sbp_decide(p->g, aim, write_choice, p);
 }

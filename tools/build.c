@@ -70,6 +70,7 @@ enum exit_code build_start(struct build *b, struct arena *a,
 	b->front.defines = d;
 	b->front.include = dirs;
 	b->front.model = option_value(o, OPT_model);
+	b->front.automatic = option_given(o, OPT_auto);
 	b->front.prelude = prefix_path("lib/sbpc/prelude.sbp");
 	return DONE;
 }
@@ -99,6 +100,7 @@ enum exit_code build_read(struct build *b, const char *path, const char *keep)
 {
 	if (keep)
 		add_keep(b, keep);
+	b->path = path;
 	if (ends_in(path, ".ir"))
 		return read_graph(b, path);
 	switch (front_compile(b->a, path, &b->front, &b->files, &b->g)) {
@@ -127,6 +129,7 @@ static enum exit_code check_passes(const struct options *o,
 	return DONE;
 }
 
+/* A new file for each try. */
 static bool open_explain(struct build *b)
 {
 	const char *path = option_value(b->o, OPT_explain);
@@ -134,10 +137,19 @@ static bool open_explain(struct build *b)
 	if (!path)
 		return true;
 	b->p.explain = *path ? fopen(path, "w") : stdout;
-	if (!b->p.explain)
-		usage_error(b->o->tool, "cannot write '%s': %s", path,
-			    strerror(errno));
 	return b->p.explain;
+}
+
+/* False if something could not be written. */
+
+static bool close_explain(struct build *b)
+{
+	FILE *f = b->p.explain;
+
+	b->p.explain = NULL;
+	if (!f)
+		return !option_given(b->o, OPT_explain);
+	return f == stdout || !fclose(f);
 }
 
 static enum exit_code read_topology(struct build *b)
@@ -165,6 +177,40 @@ bool build_on_device(const struct build *b, enum device d)
 	return true;
 }
 
+static enum exit_code run_once(struct build *b, const struct pass_options *p,
+			       bool *stopped)
+{
+	bool good;
+
+	b->p = (struct program){
+		.arena = b->a, .g = b->g,
+		.memory_limit = b->p.memory_limit,
+		.memory_aim = b->p.memory_aim};
+	good = open_explain(b) && passes_run(&b->p, p, stopped);
+	if (!close_explain(b))
+		return (enum exit_code)usage_error(
+			b->o->tool, "cannot write '%s': %s",
+			option_value(b->o, OPT_explain), strerror(errno));
+	return good && !diag_errors() ? DONE : ERRORS;
+}
+
+/* Whether a step is too large, and the model was read anew for a lower aim. */
+static bool try_again(struct build *b, enum exit_code *code)
+{
+	struct front_files files = b->files;
+
+	if (memory_over(&b->p) <= 0)
+		return false;
+	if (!memory_lower(&b->p)) {
+		memory_complain(b);
+		*code = ERRORS;
+		return false;
+	}
+	*code = build_read(b, b->path, NULL);
+	b->files = files;
+	return !*code;
+}
+
 enum exit_code build_passes(struct build *b, bool *stopped)
 {
 	const struct options *o = b->o;
@@ -178,20 +224,15 @@ enum exit_code build_passes(struct build *b, bool *stopped)
 		.stats = option_given(o, OPT_stats),
 		.out = stdout,
 	};
-	bool good;
+	enum exit_code code = DONE;
 
-	if (check_passes(o, &p) || read_topology(b))
+	if (check_passes(o, &p) || read_topology(b) ||
+	    memory_read(o, &b->p.memory_limit))
 		return USAGE;
-	b->p.arena = b->a;
-	b->p.g = b->g;
-	if (!open_explain(b))
-		return USAGE;
-	good = passes_run(&b->p, &p, stopped);
-	if (b->p.explain && b->p.explain != stdout && fclose(b->p.explain))
-		return usage_error(o->tool, "cannot write '%s': %s",
-				   option_value(o, OPT_explain),
-				   strerror(errno));
-	return good && !diag_errors() ? DONE : ERRORS;
+	do {
+		code = run_once(b, &p, stopped);
+	} while (!code && try_again(b, &code));
+	return code;
 }
 
 const char *base_clean(struct arena *a, const char *base)

@@ -17,6 +17,7 @@ struct build {
 	struct arena *a;
 	const struct options *o;
 	struct front_options front;
+	const char *path;
 	struct front_files files;	/* that were read */
 	struct graph *g;
 	struct topology topology;	/* --topology */
@@ -51,6 +52,18 @@ enum exit_code build_object(struct build *b, const char *base,
 
 /* Whether the plan keeps to --plan-check, --max-boxing-bytes and --deny. */
 enum exit_code plan_check(const struct build *b);
+
+/* ---- memory.c ---- */
+
+/* "4096", "64KiB". */
+bool size_read(const char *s, int64_t *size);
+/* --memory; 0: not given. */
+enum exit_code memory_read(const struct options *o, int64_t *limit);
+/* By how much a compiled step is above the limit. */
+int64_t memory_over(const struct program *p);
+/* Sets a lower aim for another try; false if that is no use. */
+bool memory_lower(struct program *p);
+void memory_complain(const struct build *b);
 
 /* ---- archive.c ---- */
 

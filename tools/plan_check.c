@@ -11,33 +11,6 @@
 
 #include "tools/build.h"
 
-/* ---- sizes ---- */
-
-/* "4096", "64KiB". */
-static bool read_size(const char *s, int64_t *size)
-{
-	static const struct {
-		const char *unit;
-		int shift;
-	} units[] = {{"", 0},     {"B", 0},    {"KiB", 10},
-		     {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-	char *end;
-	long long n;
-
-	errno = 0;
-	n = strtoll(s, &end, 10);
-	if (end == s || *s < '0' || *s > '9' || errno)
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (strcmp(end, units[i].unit) ||
-		    n > INT64_MAX >> units[i].shift)
-			continue;
-		*size = n << units[i].shift;
-		return true;
-	}
-	return false;
-}
-
 static const char *from_to(const struct boxing *b)
 {
 	return text_brief("%s -> %s", dist_text(b->from), dist_text(b->to));
@@ -47,7 +20,7 @@ static enum exit_code check_bytes(const struct program *p, const char *limit)
 {
 	int64_t most;
 
-	if (!read_size(limit, &most))
+	if (!size_read(limit, &most))
 		return (enum exit_code)usage_error(
 			SBPC,
 			"--max-boxing-bytes wants bytes, as 4096 or "

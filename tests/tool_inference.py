@@ -1,0 +1,165 @@
+"""What inference finds on GPT-2: Megatron's placement on a 2x4 mesh."""
+import os
+import re
+import resource
+
+from common import SBPC, expect, main, plan, run
+
+LAYERS = 12
+WIDTH = 768
+# Of one compilation, in seconds of a processor: a second, and room for
+# machines that are slow.
+MOST_SECONDS = 3
+
+GPT2 = """
+let batch = 2
+let time = 16
+let width = 768
+let heads = 12
+placement mesh(data, model) = cpu[0..8] as [2, 4]
+
+def split_heads(x) {
+  let s = x.shape
+  return transpose(reshape(x, [s[0], s[1], heads, s[2] / heads]), 1, 2)
+}
+
+def self_attention(x) {
+  q = split_heads(linear(x, width) as "q")
+  k = split_heads(linear(x, width) as "k")
+  v = split_heads(linear(x, width) as "v")
+  y = transpose(attention(q, k, v, causal = true), 1, 2)
+  return linear(reshape(y, x.shape), width) as "proj"
+}
+
+def mlp(x) {
+  h = gelu(linear(x, 4 * width) as "fc", approximate = "tanh")
+  return linear(h, width) as "proj"
+}
+
+model gpt2 on mesh {
+  %s
+  input ids: i64[batch, time] on (S(0), B)
+  param wte: f32[50257, width] = normal(0, 0.02)
+  param wpe: f32[time, width] = normal(0, 0.02)
+  x = embedding(ids, 50257, width, weight = wte) + wpe
+  for i in 0..%d {
+    x = x + self_attention(layer_norm(x) as "h.{i}.ln_1") as "h.{i}.attn"
+    x = x + mlp(layer_norm(x) as "h.{i}.ln_2") as "h.{i}.mlp"
+  }
+  x = layer_norm(x) as "ln_f" on (S(0), B)
+  output x
+}
+"""
+
+COLUMNS = "\n  ".join(f'distribute "h.*.{name}.*" on (B, S(0))'
+                      for name in ("q", "k", "v", "fc"))
+PROJ = '\n  distribute "h.*.proj.weight" on (B, %s)'
+WEIGHTS = {"q": "S(0)", "k": "S(0)", "v": "S(0)", "fc": "S(0)",
+           "proj": "S(1)"}
+
+
+def write(directory, rules):
+    path = os.path.join(directory, "gpt2.sbp")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(GPT2 % (rules, LAYERS))
+    return path
+
+
+def boxings(path, *options):
+    """Those that receive, after the embedding."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    found = plan(path, *options)
+    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    expect(seconds < MOST_SECONDS, f"{seconds} s to compile")
+    found = [b for b in found["boxing"] if b["recv_busiest"] and
+             b["value"] not in ("ids", "wte", "wpe", "take")]
+    return found[1:] if found[0]["value"] == "x" else found
+
+
+def lies(path, *options):
+    """The distributions of the layers' weights, by name."""
+    text = run(SBPC, path, *options, "--stop-after=sbp", "--dump-after=sbp")
+    return {m[1]: m[2] for m in re.finditer(
+        r" (h\.\d+\.\w+\.\w+)\.weight: \S+ ?\S* mesh\((.*?)\) = param", text)}
+
+
+def size(batch, time):
+    return "-D", f"batch={batch}", "-D", f"time={time}"
+
+
+def all_reduces(found):
+    """One after each attention and one after each MLP, and nothing else."""
+    expect([(b["from"], b["to"]) for b in found] ==
+           [("mesh(S(0), P)", "mesh(S(0), B)")] * (2 * LAYERS), found)
+
+
+def sequence_parallel(found, batch, time):
+    """The same bytes, each all-reduce in its halves."""
+    scatters = [b for b in found if "P" in b["from"]]
+    gathers = [b for b in found if "P" not in b["from"] and
+               b["shape"] == [batch, time, WIDTH]]
+    expect(len(scatters) == 2 * LAYERS, scatters)
+    expect(all("P" not in b["to"] for b in scatters), scatters)
+    expect(len(gathers) in (2 * LAYERS, 2 * LAYERS + 1), gathers)
+    whole = batch // 2 * time * WIDTH * 4
+    for b in scatters + gathers:
+        expect(b["recv_busiest"] == whole * 3 // 4, b)
+    rest = [b for b in found if b not in scatters and b not in gathers]
+    expect(sum(b["recv_busiest"] for b in rest) < whole, rest)
+
+
+def test_annotated(directory):
+    path = write(directory, COLUMNS + PROJ % "_")
+    all_reduces(boxings(path, *size(2, 16)))
+    weights = lies(path, *size(2, 16))
+    for name, terms in weights.items():
+        wanted = WEIGHTS.get(name.split(".")[-1], "B")
+        expect(terms == f"B, {wanted}", f"{name}: {terms}")
+    path = write(directory, COLUMNS + PROJ % "S(1)")
+    all_reduces(boxings(path, *size(2, 16)))
+    for batch, time in ((2, 1024), (8, 1024)):
+        sequence_parallel(boxings(path, *size(batch, time)), batch, time)
+
+
+def test_exact(directory):
+    path = write(directory, COLUMNS + PROJ % "_")
+    for shape in (2, 16), (8, 1024):
+        text = run(SBPC, path, *size(*shape), "--explain",
+                   "--stop-after=sbp").split("\n")[0]
+        expect(text.endswith("no choice is better"), text)
+
+
+def test_auto(directory):
+    """Only the batch has a distribution, and copies of weights do not fit."""
+    path = write(directory, "")
+    small = *size(2, 16), "--auto", "--memory=128MiB"
+    large = *size(2, 1024), "--auto", "--memory=118MiB"
+
+    all_reduces(boxings(path, *small))
+    sequence_parallel(boxings(path, *large), 2, 1024)
+    for options in small, large:
+        weights = lies(path, *options)
+        expect(len(weights) == 8 * LAYERS, weights)
+        for name, terms in weights.items():
+            wanted = WEIGHTS.get(name.split(".")[-1], "B")
+            expect(terms == f"B, {wanted}", f"{name}: {terms}")
+
+
+def test_memory(directory):
+    path = write(directory, "")
+    shape = size(2, 1024)
+    free = plan(path, *shape, "--auto")["peak_memory"]["bytes"]
+    for limit in 300, 200, 150:
+        least = plan(path, *shape, "--auto", f"--memory={limit}MiB")
+        expect(least["peak_memory"]["bytes"] <= min(free, limit << 20),
+               least["peak_memory"])
+    text = run(SBPC, path, *shape, "--auto", "--memory=32MiB", "--emit=plan",
+               code=1)
+    expect(re.search(r"gpt2\.sbp:\d+:\d+: error: a step needs \d+ bytes on "
+                     r"rank 0, more than --memory=32MiB", text), text)
+    expect("note: 'wte' is f32[50257, 768] on mesh(" in text, text)
+    text = run(SBPC, path, "--memory=8gigs", "--emit=plan", code=2)
+    expect("--memory wants bytes a rank" in text, text)
+
+
+main(test_annotated, test_exact, test_auto, test_memory)
