@@ -63,7 +63,12 @@ static bool add_items(struct low *l, struct ranks *r, Val v, int level)
 {
 	int64_t n = items(v);
 
-	if (level == MAX_MESH || n == 0 || n > MAX_RANKS) {
+	if (n > MAX_RANKS) {
+		fail(l, r->at, "a mesh has at most %d ranks, found %lld",
+		     MAX_RANKS, (long long)n);
+		return false;
+	}
+	if (level == MAX_MESH || n == 0) {
 		fail(l, r->at,
 		     n ? "a mesh has 1 to %d axes"
 		       : "a mesh has at least one rank",
