@@ -191,7 +191,8 @@ def local_pieces(ranks):
         const shards: f32[{ranks}, 4] on w(S(0)) = local({all_rows})
         const most: f32[1, 4] on w(P(max)) = local({all_rows})
         const least: f32[1, 4] on w(P(min)) = local({all_rows})""",
-                  {"part": F([1, 2]) * ranks, "copy": F([1, 2]), "shards": F(np.concatenate(rows)), "most": F(rows[-1]),
+                  {"part": F([1, 2]) * ranks, "copy": F([1, 2]),
+                   "shards": F(np.concatenate(rows)), "most": F(rows[-1]),
                    "least": F(rows[0])}, exact=True)
 
 
