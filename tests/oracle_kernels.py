@@ -167,6 +167,33 @@ def one_kernel_each(directory):
         expect(n == 1, f"{body} takes {n} kernels")
 
 
+def wrong_indices(directory):
+    """Each names operator, line and value, also where the axis is split."""
+    cases = [("embedding", "embedding(ids, weight = x)", 5),
+             ("gather", "gather(x, 0, ids)", 5),
+             ("one_hot", "one_hot(ids, 5)", 5),
+             ("scatter_add", "scatter_add(x, 0, ids, x[:3, :2])", 5)]
+    for name, body, extent in cases:
+        for ranks, on in ((1, "B"), (2, "S(0)"), (3, "S(0)")):
+            for wrong in (extent, -1):
+                with open(f"{directory}/e.sbp", "w") as f:
+                    f.write(f"placement mesh = cpu[0..{ranks}]\n"
+                            "model e on mesh {\n"
+                            f"  input x: f32[5, 2] on ({on})\n"
+                            "  input ids: i64[3, 2]\n"
+                            f"  y = {body}\n  output y\n}}\n")
+                ids = np.array([[0, 1], [4, 2], [1, wrong]])
+                np.save(f"{directory}/ids.npy", ids)
+                np.save(f"{directory}/x.npy", np.ones((5, 2), "f4"))
+                text = run(SBPRUN, "-n", ranks, "e.sbp", "--input",
+                           "x=x.npy", "--input", "ids=ids.npy", code=1,
+                           cwd=directory)
+                for part in (name, "e.sbp:5", f"index {wrong} is outside"):
+                    expect(part in text, f"{body} on {ranks}: '{part}' is "
+                           f"not in {text}")
+
+
 if __name__ == "__main__":
     os.environ.setdefault("SBP_TIMEOUT", "60")
-    main(against_numpy, same_bits, without_fma, one_kernel_each)
+    main(against_numpy, same_bits, without_fma, one_kernel_each,
+         wrong_indices)

@@ -137,6 +137,8 @@ class Spec:
             return rng.integers(0, 2, shape).astype(bool)
         if self.kind == "index":
             return rng.integers(0, self.n, shape).astype(NUMPY[t])
+        if self.kind == "divisor":
+            return rng.integers(1, 9, shape).astype(NUMPY[t])
         if partial or t not in FLOATS:
             low = 0 if t == "u8" or self.kind in ("positive", "power") else -7
             high = 4 if self.kind == "power" else 8
@@ -269,6 +271,11 @@ def wrapping(fn):
         with np.errstate(all="ignore"):
             return fn(*x, **kw)
     return f
+
+
+def divisor_cases():
+    for t in INTS:
+        yield Case("divisor", [Spec(t, (5, 3), "divisor")], "", t, np.array)
 
 
 PAIRS = [((5, 3), (5, 3)), ((5, 3), (3,)), ((5, 1), (5, 3)), ((), (5, 3)),
@@ -527,10 +534,23 @@ def create_cases():
 
 
 def all_cases():
-    return list(itertools.chain(unary_cases(), binary_cases(),
+    return list(itertools.chain(unary_cases(), divisor_cases(), binary_cases(),
                                 reduction_cases(), matmul_cases(),
                                 movement_cases(), index_cases(),
                                 create_cases()))
+
+
+# Leaves and what passes make have no element of their own to compute.
+NO_CASE = {"input", "param", "state", "constant", "to", "move", "kernel"}
+
+
+def missing(cases):
+    """Operators of the table that have no case."""
+    source = os.environ.get("SBPC_SOURCE") or os.path.dirname(
+        os.path.dirname(os.path.abspath(__file__)))
+    with open(f"{source}/ir/ops.def") as f:
+        names = set(re.findall(r"^OP\((\w+)", f.read(), re.M))
+    return names - NO_CASE - {c.op for c in cases}
 
 
 # ---- programs ----
@@ -786,7 +806,11 @@ def main():
     tester = Tester(folder, bin_folder, verbose)
     rng = np.random.default_rng(1)
     try:
-        cases = [c for c in all_cases() if word in c.name]
+        cases = all_cases()
+        for op in sorted(missing(cases)):
+            print(f"FAILED {op}: no case")
+            tester.failed += 1
+        cases = [c for c in cases if word in c.name]
         find_signatures(cases, folder, tester.sbpc)
         for case in cases:
             if not case.sigs:
