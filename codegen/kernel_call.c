@@ -45,6 +45,15 @@ static void drop_unused(struct params *p, const char *text)
 	p->more.n = p->more_decls.n = n;
 }
 
+/* A tensor without elements is a parameter that nothing reads or writes. */
+static void name_unused(struct routine *r)
+{
+	for (int i = 0; i < r->p.values.n; i++)
+		if (r->l.t.at == NULL ||
+		    !mentions(r->l.t.at, r->p.names.at[i]))
+			put(&r->l, "(void)%s;", r->p.names.at[i]);
+}
+
 void routine_done(struct routine *r, struct call *c)
 {
 	const struct node *n = r->n;
@@ -54,6 +63,7 @@ void routine_done(struct routine *r, struct call *c)
 	Shape shape = n->out[0]->type.shape;
 	const struct local *own = &r->e->p->local[n->out[0]->id];
 
+	name_unused(r);
 	if (r->p.status)
 		put(&r->l, "return SBP_OK;");
 	drop_unused(&r->p, r->l.t.at ? r->l.t.at : "");
