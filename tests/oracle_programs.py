@@ -46,8 +46,8 @@ class Wrong(Exception):
         self.kind, self.output = kind, output
 
 
-def call(kind, command, folder):
-    env = dict(os.environ, OMP_NUM_THREADS="1", SBP_TIMEOUT="30")
+def call(kind, command, folder, threads=1):
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), SBP_TIMEOUT="60")
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder,
                               stderr=subprocess.PIPE, timeout=TIMEOUT,
@@ -88,7 +88,8 @@ class Checker:
         if program.steps > 1:
             options += ["--steps", str(program.steps)]
         text = call("run", [self.sbprun, "-n", str(world), exe, *options,
-                            *more], self.folder)
+                            *more], self.folder,
+                    1 + program.world * len(program.stmts) % 3)
         return {s.name: np.load(f"{self.folder}/{s.name}.out.npy")
                 for s in outputs}, text
 

@@ -15,6 +15,7 @@ from random_values import Invalid, T
 DTYPES = ["f32"] * 6 + ["i32"] * 2 + ["i64", "f64", "f16", "bf16", "u8", "i8",
                                       "bool"]
 EXTENTS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13] * 3 + [0, 17]
+LARGE = [1, 2, 17, 33, 64, 100, 257, 300]
 MOST = 2000
 
 
@@ -92,7 +93,7 @@ class Program:
             args = [self.arg(i, n, s.place) for i, n in s.args]
             text = f"{s.name} = {s.text.format(*args)}{on}"
             # what is made here has the enclosing placement
-            if s.place and re.search("arange|layer_norm|tril|causal", text):
+            if s.place and re.search("arange|layer_norm|tril|causal|for i", text):
                 text = f"on {self.places[s.place].name} {{ {text} }}"
             return text
         if s.kind == "input":
@@ -152,6 +153,7 @@ def start(s):
 class Maker:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
+        self.large = self.chance(0.2)
         self.p = self.placements()
         self.values = []
 
@@ -227,7 +229,9 @@ class Maker:
         place = self.number(0, len(self.p.places) - 1) if place is None \
             else place
         kinds = ["const"] * 3
-        if not plain:
+        if np.prod(shape, dtype=int) > 500:
+            kinds, dtype = ["input"], "f32" if dtype == "bf16" else dtype
+        elif not plain:
             kinds += ["state"] * (data is None) + \
                 ["input"] * (dtype != "bf16")
         s = Stmt(self.pick(kinds), f"v{len(self.values)}", place)
@@ -261,8 +265,9 @@ class Maker:
         rank = self.pick([0, 1, 1, 2, 2, 2, 2, 3, 3, 4]) if rank is None \
             else rank
         while True:
-            shape = tuple(self.pick(EXTENTS) for _ in range(rank))
-            if np.prod(shape, dtype=int) <= 400:
+            shape = tuple(self.pick(LARGE if self.large else EXTENTS)
+                          for _ in range(rank))
+            if np.prod(shape, dtype=int) <= (60000 if self.large else 400):
                 return shape
 
     # ---- statements ----
@@ -300,7 +305,7 @@ class Maker:
                 note = self.terms(place, t.dtype, t.shape)
             args.append((i, note))
         t = fn(*(self.values[i] for i in operands))
-        if t.val.size > MOST:
+        if t.val.size > (100 * MOST if self.large else MOST):
             raise Invalid("too large")
         s = Stmt("op", f"v{len(self.values)}", place, text, args, fn)
         if self.chance(0.35):
@@ -511,6 +516,30 @@ class Maker:
             return self.op("{1} @ {0}", lambda a, b: rv.matmul(b, a), i,
                            self.near(t.dtype, shape))
         return self.op("{0} @ {1}", rv.matmul, i, self.near(t.dtype, shape))
+
+    def do_layers(self):
+        """The same statements several times."""
+        i = self.any(lambda t: t.dtype in ("f32", "f64")
+                     and t.val.ndim >= 1 and 0 < t.shape[-1] < 40)
+        t = self.values[i]
+        d, n = t.shape[-1], self.number(2, 9)
+        w = self.leaf(t.dtype, (d, d), np.asarray(
+            self.rng.integers(-1, 2, (d, d)) / 2.0))
+        on = self.pick(["", " on (S(0))", " on (B)"]) \
+            if len(self.p.places[0].mesh) == 1 else ""
+
+        def apply(x, w):
+            for _ in range(n):
+                x = rv.minimum(rv.maximum(rv.matmul(x, w), rv.like(x, -2)),
+                               rv.like(x, 2))
+            return x
+        name = f"v{len(self.values)}"
+        k = self.op(f"{{0}}; for i in 0..{n} {{{{ {name} = clamp({name} @ "
+                    f"{{1}}, -2, 2){on} }}}}", apply, i, w)
+        self.p.stmts[k].note = None
+        if self.p.stmts[k].place:
+            self.p.stmts[k].text = self.p.stmts[k].text.replace(on, "")
+        return k
 
     # ---- movement ----
 
