@@ -24,6 +24,7 @@ DTYPES = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i32": np.int32,
           "f64": np.float64}
 COMBINE = {"P": np.add, "P(max)": np.maximum, "P(min)": np.minimum}
 TIMEOUT = 300
+COUNTED = 400   # conversions of a case whose bytes are counted: four steps more
 
 
 class Placement:
@@ -172,8 +173,15 @@ class Case:
             args += ["--local-input", f"{x.name}={x.name}.{{rank}}.npy"]
         for _, y, _, _ in self.results:
             args += ["--local-output", f"{y}={y}.{{rank}}.npy"]
-        run(args, folder)
-        return self.check_values(folder) + self.check_plan(bin_dir, folder)
+        counted = None
+        if len(self.results) <= COUNTED:
+            out = run(args + ["--bench", "1"], folder)
+            bench = json.loads(out.strip().splitlines()[-1])
+            counted = bench["recv_bytes"]
+        else:
+            run(args, folder)
+        return self.check_values(folder) + self.check_plan(bin_dir, folder,
+                                                           counted)
 
     def check_values(self, folder):
         wrong = []
@@ -185,13 +193,17 @@ class Case:
                              f"{problem}")
         return wrong
 
-    def check_plan(self, bin_dir, folder):
-        """Without P each conversion must meet the lower bound."""
+    def check_plan(self, bin_dir, folder, counted):
+        """Without P each conversion must meet the lower bound, and what the
+        runtime counted must be what was planned."""
         run([f"{bin_dir}/sbpc", "--emit=plan-json", "pairs.sbp", "-o",
              "plan.json"], folder)
         with open(f"{folder}/plan.json") as f:
             plan = json.load(f)
         wrong = []
+        if counted is not None and counted != plan["recv_busiest"]:
+            wrong.append(f"{self.name}: {counted} bytes received, "
+                         f"{plan['recv_busiest']} planned")
         for b in plan["boxing"]:
             free = "P" not in b["from"] + b["to"]
             if b["recv_busiest"] < b["lower_bound"] or (
@@ -221,6 +233,14 @@ def all_pairs(a, b):
     return [((a, x), (b, y)) for x in all_terms(a) for y in all_terms(b)]
 
 
+def reducing_pairs(a):
+    """Of B, S(0), S(1) and P to those without P."""
+    def pick(some):
+        return itertools.product(some, repeat=len(a.shape))
+    return [((a, x), (a, y)) for x in pick(TERMS[:4])
+            for y in pick(TERMS[:3])]
+
+
 def some_pairs(a, n):
     """N pairs by chance, P(min) among them."""
     rng = np.random.default_rng(n)
@@ -244,6 +264,10 @@ def cases():
         grid = Placement("grid", np.arange(p * q).reshape(p, q))
         yield Case(f"{p}x{q}", all_pairs(grid, grid),
                    [uneven] if sanitized else [even, uneven, empty], [grid])
+    for p, q in (2, 4), (4, 2):
+        grid = Placement("grid", np.arange(8).reshape(p, q))
+        yield Case(f"{p}x{q}", reducing_pairs(grid), [(16, 24), uneven],
+                   [grid])
     for name, a, b in (
             ("disjoint", [0, 1], [2, 3]),
             ("disjoint of other size", [0, 1], [2, 3, 4]),
@@ -276,6 +300,8 @@ def attempt(case, bin_dir, verbose):
     try:
         wrong = case.run(bin_dir, folder)
     except (RuntimeError, subprocess.TimeoutExpired, OSError) as e:
+        if isinstance(e, subprocess.TimeoutExpired):
+            e = f"{e.cmd[0]} took longer than {TIMEOUT} s"
         wrong = [f"{case.name}: {e}"]
         wrong += [f"{case.name}: not run"] * (len(case.results) - 1)
     for message in wrong[:None if verbose else 5]:
