@@ -174,6 +174,11 @@ bool topology_read(struct arena *a, const char *path, struct topology *t,
 		if (r.n)
 			read_line(&r);
 	}
+	if ((size_t)(at - r.s->text) < r.s->size) {
+		r.line.lo = r.s->base + (uint32_t)(at - r.s->text);
+		r.line.hi = r.line.lo + 1;
+		wrong(&r, r.line, "a byte 0 is no text");
+	}
 	return r.good;
 }
 
