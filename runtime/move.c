@@ -16,9 +16,10 @@
 enum {
 	LOOK_TICKS = 50 * 1000 * 1000,	/* between looks around: 20 ms */
 	GRAIN_BYTES = 256 << 10,	/* for a thread */
-	STREAM_BYTES = 8 << 20,		/* written past the caches */
 	MOST_PATIENCE = 64,		/* moves between looks at the clock */
 };
+
+struct move_limits move_limits = {.mail = MAIL_BYTES, .stream = 8 << 20};
 
 /* A move as this rank runs it: everything that is the same in each step. */
 struct route {
@@ -95,7 +96,7 @@ static struct route *route_new(const sbp_model *m, const struct exchange *x,
 	r->x = x;
 	r->lane = lane;
 	r->to.to = to;
-	r->to.stream = x->count * width >= STREAM_BYTES;
+	r->to.stream = x->count * width >= move_limits.stream;
 	r->mate = -1;
 	if (mesh_index(x->how->from.on, m->rank) >= 0)
 		r->own = piece_of(m, m->rank, from_at);
@@ -134,7 +135,7 @@ static struct route *route_of(sbp_model *m, const sbp_move *move)
 	r = route_new(m, x, LANE_MOVE, move->from_at, to);
 	if (!r)
 		return NULL;
-	r->mails = x->most_bytes <= MAIL_BYTES;
+	r->mails = x->most_bytes <= move_limits.mail;
 	r->letter = (struct letter){r->own, x->source_bytes, x->most_bytes,
 				    x->reader, x->nreaders};
 	if (x->pairs && !r->mails) {
@@ -228,11 +229,13 @@ static void run_half(sbp_model *m, const struct route *r)
 	int64_t rows = cell_rows(c), half = (rows / 2 + CACHE_LINE - 1) &
 					    ~(int64_t)(CACHE_LINE - 1);
 	bool first = r->x->peer[c->first] == m->rank;
+	int64_t lo, hi;
 
-	if (first)
-		run_rows(m, r, c, 0, half);
-	else
-		run_rows(m, r, c, half, rows);
+	half = half < rows ? half : rows;
+	lo = first ? 0 : half;
+	hi = first ? half : rows;
+	if (lo < hi)
+		run_rows(m, r, c, lo, hi);
 }
 
 static sbp_status run_cells(sbp_model *m, const struct route *r, uint64_t n,

@@ -166,6 +166,11 @@ void copy_box(void *to, const sbp_box *to_box, const void *from,
 
 /* ---- move.c ---- */
 
+/* Pieces of at most MAIL bytes are sent as mail; targets of at least STREAM
+ * bytes are written past the caches. Tests set them. */
+extern struct move_limits {
+	int64_t mail, stream;
+} move_limits;
 /* Runs X from the arenas at FROM_AT (by rank class) to TO, once, in
  * LANE_HOST. */
 sbp_status exchange_run(sbp_model *m, const struct exchange *x,

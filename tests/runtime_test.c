@@ -22,6 +22,7 @@ static sbp_pattern pattern;
 static sbp_move move = {.how = &pattern, .value = "x", .line = 1,
 			.from_at = x_at, .to_at = y_at};
 static int steps = 1;
+static struct move_limits usual_limits;
 
 static sbp_status step(sbp_model *m)
 {
@@ -538,6 +539,181 @@ static void test_many_steps(void)
 	steps = 1;
 }
 
+/* ---- the same move back to back, with other data in each step ---- */
+
+enum { MOST = 100003, BIG = MOST * 8 + 64, ROUNDS = 12 };
+
+static const int64_t big_y_at[] = {BIG / 64 * 64}, big_bytes[] = {2 * BIG};
+static sbp_placement line = {"line", 1, {2}, NULL, 0};
+
+struct runner {
+	const sbp_program *p;
+	struct sbp_group *group;
+	int rank, threads;
+	const char *why;
+};
+
+static int64_t value_of(int rank, int round, int64_t i)
+{
+	int64_t v = (rank * 7 + round * 13 + i * 3) % 31;
+
+	return pattern.dtype == SBP_U8 ? v : v - 15;
+}
+
+/* Element I of the whole, where P parts are reduced. */
+static int64_t whole_of(int world, int round, int64_t i)
+{
+	char how = pattern.from.term[0].reduce;
+	int64_t sum = value_of(0, round, i);
+
+	if (pattern.from.term[0].kind != 'P')
+		return sum;
+	for (int r = 1; r < world; r++) {
+		int64_t v = value_of(r, round, i);
+
+		if (how == '+')
+			sum += v;
+		else if (how == 'x' ? v > sum : v < sum)
+			sum = v;
+	}
+	return sum;
+}
+
+static sbp_piece piece_of_rank(const sbp_dist *d, int world, int rank)
+{
+	return d->term[0].kind == 'S'
+		       ? sbp_split(pattern.shape[0], world, rank)
+		       : (sbp_piece){0, pattern.shape[0]};
+}
+
+static void write_source(const struct runner *r, sbp_model *m, int round)
+{
+	bool partial = pattern.from.term[0].kind == 'P';
+	sbp_piece p = piece_of_rank(&pattern.from, m->world, r->rank);
+
+	for (int64_t i = 0; i < p.n; i++)
+		store(m->arena, i,
+		      (double)value_of(partial ? r->rank : 0, round,
+				       p.lo + i));
+}
+
+static bool target_is_right(const struct runner *r, sbp_model *m, int round)
+{
+	sbp_piece p = piece_of_rank(&pattern.to, m->world, r->rank);
+
+	for (int64_t i = 0; i < p.n; i++)
+		if (load(m->arena + big_y_at[0], i) !=
+		    (double)whole_of(m->world, round, p.lo + i))
+			return false;
+	return true;
+}
+
+static void *run_rounds(void *context)
+{
+	struct runner *r = context;
+	sbp_options o = {.group = r->group, .rank = r->rank,
+			 .threads = r->threads};
+	sbp_model *m;
+
+	if (sbp_open(r->p, &o, &m) != SBP_OK)
+		r->why = "cannot be opened";
+	for (int i = 0; i < ROUNDS && !r->why; i++) {
+		write_source(r, m, i);
+		if (sbp_step(m) != SBP_OK)
+			r->why = "a step failed";
+		else if (!target_is_right(r, m, i))
+			r->why = "a value differs, in one of many steps";
+	}
+	sbp_close(m);
+	return NULL;
+}
+
+static void run_changing(int world, int threads)
+{
+	sbp_program p = {.abi = SBP_ABI, .name = "test", .file = "test.sbp",
+			 .world = world, .nclasses = 1, .nmoves = 1,
+			 .arena_bytes = big_bytes, .step = step_of};
+	struct sbp_group *g = sbp_group_new(world);
+	struct runner r[MOST_RANKS] = {{0}};
+	pthread_t thread[MOST_RANKS];
+	const char *why = NULL;
+
+	line.extent[0] = world;
+	move.to_at = big_y_at;
+	for (int i = 0; i < world; i++) {
+		r[i] = (struct runner){&p, g, i, threads, NULL};
+		pthread_create(&thread[i], NULL, run_rounds, &r[i]);
+	}
+	for (int i = 0; i < world; i++) {
+		pthread_join(thread[i], NULL);
+		why = why ? why : r[i].why;
+	}
+	sbp_group_free(g);
+	move.to_at = y_at;
+	report(!why, why);
+}
+
+static void set_changing(sbp_dtype t, int64_t n, sbp_term from, sbp_term to)
+{
+	pattern = (sbp_pattern){.dtype = t, .rank = 1, .shape = {n},
+				.from = {.on = &line, .term = {from}},
+				.to = {.on = &line, .term = {to}},
+				.name = "move"};
+}
+
+/* Parts of any type and reduction, whole and split results. */
+static void run_reductions(int64_t n, int world, int threads)
+{
+	static const sbp_dtype types[] = {SBP_U8,  SBP_I8,   SBP_I32, SBP_I64,
+					  SBP_F16, SBP_BF16, SBP_F32, SBP_F64};
+
+	for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+		for (int how = 3; how < NTERMS; how++)
+			for (int to = 0; to < 2; to++) {
+				set_changing(types[t], n, terms[how],
+					     terms[to]);
+				run_changing(world, threads);
+			}
+}
+
+static void run_gather(int64_t n, int world, int threads)
+{
+	set_changing(SBP_F32, n, terms[1], terms[0]);
+	run_changing(world, threads);
+}
+
+static void test_changing(void)
+{
+	run_reductions(13, 2, 1);
+	run_reductions(5, 3, 1);
+	run_gather(5, 8, 1);
+	run_gather(3001, 3, 1);
+	run_reductions(6007, 2, 1);
+	move_limits.mail = 0;
+	run_reductions(1, 2, 1);
+	run_reductions(777, 2, 1);
+	run_reductions(777, 5, 1);
+	run_gather(7, 8, 1);
+	run_gather(3001, 4, 1);
+	move_limits.stream = 0;
+	run_reductions(1500, 2, 1);
+	run_reductions(1501, 4, 1);
+	run_gather(3001, 3, 1);
+	move_limits = usual_limits;
+}
+
+/* What is shared by the threads of a rank; the thread sanitizer does not know
+ * how libgomp's threads wait. */
+static void test_threads(void)
+{
+#if !defined __SANITIZE_THREAD__
+	set_changing(SBP_F64, MOST, terms[3], terms[0]);
+	run_changing(2, 2);
+	set_changing(SBP_F64, MOST, terms[1], terms[0]);
+	run_changing(3, 2);
+#endif
+}
+
 static void test_numbers(void)
 {
 	static const struct {
@@ -576,16 +752,32 @@ static void test_half_numbers(void)
 	check(good, "f16 as text reads back");
 }
 
+/* Small pieces go as mail unless the limits say otherwise. */
+static void run_all_pairs(void)
+{
+	run_same_placements();
+	run_other_placements();
+	move_limits.mail = 0;
+	run_same_placements();
+	run_other_placements();
+	move_limits.stream = 0;
+	run_pairs(&square, &square, 4, NTERMS, SBP_F32, 9, 7);
+	run_pairs(&three, &square, 4, NTERMS, SBP_I64, 9, 7);
+	move_limits = usual_limits;
+}
+
 int main(void)
 {
+	usual_limits = move_limits;
 	test_numbers();
 	test_half_numbers();
 	test_negative_zero();
 	test_half_sum();
 	test_nan();
 	test_many_steps();
-	run_same_placements();
-	run_other_placements();
+	test_changing();
+	test_threads();
+	run_all_pairs();
 	printf("runtime_test: %d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
