@@ -3,7 +3,11 @@
  * emitted programs have them: a step is one collective of one size. An
  * all-reduce of more than two ranks is planned as a reduce-scatter and an
  * all-gather.
+ *
+ *     collectives LARGEST SECONDS
  */
+#include <unistd.h>
+
 #include "collectives.h"
 #include "sbp.h"
 
@@ -95,6 +99,7 @@ int main(int argc, char **argv)
 			 .arena_bytes = arena_bytes, .step = steps,
 			 .nmoves = MOVES};
 
+	alarm(argc > 2 ? (unsigned)atoi(argv[2]) : 0);
 	p.world = world ? atoi(world) : 1;
 	set_all(p.world);
 	if (sbp_open(&p, NULL, &m) != SBP_OK) {

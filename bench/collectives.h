@@ -73,8 +73,10 @@ static inline void take_figures(int rank, int ranks, long most,
 				us[b] = (seconds() - start) * 1e6 / times;
 			}
 			qsort(us, BATCHES, sizeof *us, by_size);
-			if (rank == 0)
-				printf("%s %ld %.4f %.4f\n", op_name[op],
-				       size_of[s], us[BATCHES / 2], us[0]);
+			if (rank != 0)
+				continue;
+			printf("%s %ld %.4f %.4f\n", op_name[op], size_of[s],
+			       us[BATCHES / 2], us[0]);
+			fflush(stdout);
 		}
 }

@@ -1,7 +1,12 @@
 /*
  * collectives_mpi.c: the collectives of MPI, as collectives.c has sbpc's.
+ * After SECONDS it ends, wherever it is: not every launcher ends ranks that
+ * wait busily.
+ *
+ *     collectives_mpi LARGEST SECONDS
  */
 #include <mpi.h>
+#include <unistd.h>
 
 #include "collectives.h"
 
@@ -102,6 +107,7 @@ static char *buffer(void)
 
 int main(int argc, char **argv)
 {
+	alarm(argc > 2 ? (unsigned)atoi(argv[2]) : 0);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);

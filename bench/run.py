@@ -1,6 +1,7 @@
 """Speed beside its peers, all in one run, as ratios of medians.
 
     python3 bench/run.py [--torch PYTHON] [--rounds N] [cold] [mlp] [compile]
+                         [collectives]
 
 The peers take part where they are installed: NumPy always, PyTorch when
 --torch names a Python that has it, Open MPI when mpirun and mpicc are there.
@@ -153,12 +154,77 @@ def bench_compile(args, folder):
           alternate(min(args.rounds, 3), takers))
 
 
-BENCHES = {"cold": bench_cold, "mlp": bench_mlp, "compile": bench_compile}
+def collective_commands(folder):
+    """Name -> the command, by ranks, largest size and seconds."""
+    lib = os.path.join(BIN, "..", "lib", "sbpc", "libsbp.a")
+    include = os.path.join(BIN, "..", "include", "sbpc")
+    flags = ["-O2", "-std=c11", "-D_GNU_SOURCE"]
+    ours, takers = os.path.join(folder, "collectives"), {}
+    run(["cc", *flags, "-I", include, os.path.join(HERE, "collectives.c"),
+         lib, "-lm", "-ldl", "-lpthread", "-o", ours])
+    takers["sbpc"] = lambda n, *more: [SBPRUN, "-n", n, ours, *more]
+    for name, flavour, more in (
+            ("Open MPI", "openmpi", ["--allow-run-as-root", "--oversubscribe"]),
+            ("MPICH", "mpich", [])):
+        if not shutil.which(f"mpicc.{flavour}"):
+            continue
+        out = f"{ours}_{flavour}"
+        run([f"mpicc.{flavour}", *flags,
+             os.path.join(HERE, "collectives_mpi.c"), "-o", out])
+        takers[name] = lambda n, *given, out=out, f=flavour, m=more: [
+            f"mpirun.{f}", *m, "-n", n, out, *given]
+    return takers
+
+
+def collective_figures(command):
+    """(operation, size) -> (median, least) in us, as far as it came."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    figures = {}
+    for line in done.stdout.splitlines():
+        word = line.split()
+        if len(word) == 4 and word[1].isdigit():
+            figures[word[0], int(word[1])] = float(word[2]), float(word[3])
+    return figures
+
+
+def collective_table(ranks, runs):
+    """RUNS: name -> the figures of each round."""
+    print(f"\nCollectives, {ranks} ranks, us: median (min)")
+    print(f"  {'':26}" + "".join(f"{name:>24}" for name in runs) +
+          "   nearest peer / sbpc")
+    for key in runs["sbpc"][0]:
+        row, mids = f"  {key[0]:15}{key[1]:11}", {}
+        for name, rounds in runs.items():
+            taken = [r[key] for r in rounds if key in r]
+            if not taken:
+                row += f"{'-':>24}"
+                continue
+            mids[name] = statistics.median(mid for mid, _ in taken)
+            row += (f"{mids[name]:12.2f} "
+                    f"{'(%.2f)' % min(low for _, low in taken):>11}")
+        peers = [mid for name, mid in mids.items() if name != "sbpc"]
+        print(row + (f"{min(peers) / mids['sbpc']:12.2f} x" if peers else ""))
+
+
+def bench_collectives(args, folder):
+    takers = collective_commands(folder)
+    for ranks, most, limit in ((2, 64 << 20, 60), (4, 1 << 20, 15),
+                               (8, 1 << 20, 15)):
+        runs = {name: [] for name in takers}
+        for _ in range(args.rounds if ranks == 2 else 1):
+            for name, command in takers.items():
+                runs[name].append(collective_figures(
+                    command(str(ranks), str(most), str(limit))))
+        collective_table(ranks, runs)
+
+
+BENCHES = {"cold": bench_cold, "mlp": bench_mlp, "compile": bench_compile,
+           "collectives": bench_collectives}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("which", nargs="*", help="cold, mlp, compile")
+    parser.add_argument("which", nargs="*", help=", ".join(BENCHES))
     parser.add_argument("--torch", help="a Python that has PyTorch")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
