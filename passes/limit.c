@@ -26,6 +26,7 @@ struct lives {
 	int end;		/* after the last node */
 	const struct value **root;	/* by value id: whose bytes it uses */
 	int *last;		/* by value id of a root: its last reader */
+	int *until;		/* by node id: when its inputs may go */
 	bool *held;		/* by value id: has bytes of its own */
 	int nplaces;
 	const struct placement **place;	/* that nodes run on */
@@ -45,6 +46,36 @@ static bool is_view(const struct infer *f, const struct node *n)
 	       (n->op == OP_permute && f->inner[n->id] >> 16 & 1);
 }
 
+static bool stays_inside(const struct infer *f, const struct value *v)
+{
+	return v->index < 15 && f->inner[v->def->id] >> (16 + v->index) & 1;
+}
+
+/* A kernel that reduces may still read its inputs when its outputs are there;
+ * one that does not writes in their place. */
+static void find_kernels(struct infer *f, struct arena *a, struct lives *l)
+{
+	bool *reduces = NEW_N(a, bool, l->end + 1);
+
+	l->until = NEW_N(a, int, l->end + 1);
+	for (int i = l->end - 1; i >= 0; i--) {
+		const struct node *n = f->g->nodes.at[i];
+
+		reduces[i] |= op_info(n->op)->kernel == K_FOLD;
+		l->until[i] = reduces[i] && l->until[i] > i ? l->until[i] : i;
+		for (int k = 0; k < n->nin; k++) {
+			int def = n->in[k]->def->id;
+
+			if (!stays_inside(f, n->in[k]) || is_view(f, n) ||
+			    is_view(f, n->in[k]->def))
+				continue;
+			reduces[def] |= reduces[i];
+			if (l->until[i] > l->until[def])
+				l->until[def] = l->until[i];
+		}
+	}
+}
+
 static void find_roots(struct infer *f, struct lives *l)
 {
 	for (int i = 0; i < f->g->nodes.n; i++) {
@@ -52,15 +83,19 @@ static void find_roots(struct infer *f, struct lives *l)
 
 		for (int k = 0; k < n->nout; k++) {
 			const struct value *v = n->out[k];
-			bool inner = k < 15 && f->inner[i] >> (16 + k) & 1;
-
 			l->root[v->id] = n->nin && is_view(f, n) ?
 					 l->root[n->in[0]->id] : v;
-			l->held[v->id] = !inner && l->root[v->id] == v;
-			l->last[l->root[v->id]->id] = i;
+			l->held[v->id] = !stays_inside(f, v) &&
+					 l->root[v->id] == v;
+			if (l->last[l->root[v->id]->id] < i)
+				l->last[l->root[v->id]->id] = i;
 		}
-		for (int k = 0; k < n->nin; k++)
-			l->last[l->root[n->in[k]->id]->id] = i;
+		for (int k = 0; k < n->nin; k++) {
+			int root = l->root[n->in[k]->id]->id;
+
+			if (l->last[root] < l->until[i])
+				l->last[root] = l->until[i];
+		}
 	}
 	for (int i = 0; i < f->readers.n; i++)
 		l->last[l->root[f->readers.at[i].v->id]->id] = l->end;
@@ -101,6 +136,7 @@ static struct lives lives_of(struct infer *f, struct arena *a)
 	l.held = NEW_N(a, bool, nvalues + 1);
 	l.place = NEW_N(a, const struct placement *, nnodes + 1);
 	l.of = NEW_N(a, int, nnodes + 1);
+	find_kernels(f, a, &l);
 	find_roots(f, &l);
 	find_places(f, a, &l);
 	return l;
@@ -125,7 +161,8 @@ static int port_end(const struct infer *f, const struct lives *l,
 	if (p->var >= l->end)
 		return l->end;
 	n = f->g->nodes.at[p->var];
-	return is_view(f, n) ? l->last[l->root[n->out[0]->id]->id] : p->var;
+	return is_view(f, n) ? l->last[l->root[n->out[0]->id]->id] :
+	       l->until[p->var];
 }
 
 /* The copies of V that are converted to TO, from port FIRST on: one, between

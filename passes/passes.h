@@ -70,6 +70,7 @@ struct program {
 	int64_t memory_limit;	/* --memory: bytes of a rank; 0: any */
 	int64_t memory_aim;	/* what inference keeps to; 0: to that */
 	int64_t memory_estimate;	/* of what it chose */
+	int memory_tries;	/* of aims below the limit */
 
 	/* boxing */
 	LIST(struct boxing *) boxings;

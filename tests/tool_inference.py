@@ -111,10 +111,7 @@ def sequence_parallel(found, batch, time):
 def test_annotated(directory):
     path = write(directory, COLUMNS + PROJ % "_")
     all_reduces(boxings(path, *size(2, 16)))
-    weights = lies(path, *size(2, 16))
-    for name, terms in weights.items():
-        wanted = WEIGHTS.get(name.split(".")[-1], "B")
-        expect(terms == f"B, {wanted}", f"{name}: {terms}")
+    expect(as_megatron(lies(path, *size(2, 16))) == 6 * LAYERS, "weights")
     path = write(directory, COLUMNS + PROJ % "S(1)")
     all_reduces(boxings(path, *size(2, 16)))
     for batch, time in ((2, 1024), (8, 1024)):
@@ -129,20 +126,26 @@ def test_exact(directory):
         expect(text.endswith("no choice is better"), text)
 
 
-def test_auto(directory):
-    """Only the batch has a distribution, and copies of weights do not fit."""
-    path = write(directory, "")
-    small = *size(2, 16), "--auto", "--memory=128MiB"
-    large = *size(2, 1024), "--auto", "--memory=118MiB"
+def as_megatron(weights):
+    """How many of the weights lie as Megatron's do."""
+    expect(len(weights) == 6 * LAYERS, weights)
+    return sum(terms == f"B, {WEIGHTS.get(name.split('.')[-1], 'B')}"
+               for name, terms in weights.items())
 
-    all_reduces(boxings(path, *small))
-    sequence_parallel(boxings(path, *large), 2, 1024)
-    for options in small, large:
-        weights = lies(path, *options)
-        expect(len(weights) == 8 * LAYERS, weights)
-        for name, terms in weights.items():
-            wanted = WEIGHTS.get(name.split(".")[-1], "B")
-            expect(terms == f"B, {wanted}", f"{name}: {terms}")
+
+def test_auto(directory):
+    """Only the batch has a distribution, and copies of weights do not fit.
+    What the limit leaves after that is used: some may lie otherwise."""
+    path = write(directory, "")
+    options = *size(2, 16), "--auto", "--memory=128MiB"
+    all_reduces(boxings(path, *options))
+    expect(as_megatron(lies(path, *options)) == 6 * LAYERS, "weights")
+    options = *size(2, 1024), "--auto", "--memory=126MiB"
+    reduced = [b for b in boxings(path, *options) if "P" in b["from"]]
+    expect(len(reduced) >= 2 * LAYERS - 2, reduced)
+    megatron = [b for b in reduced if b["from"] == "mesh(S(0), P)"]
+    expect(len(megatron) >= 2 * LAYERS - 4, reduced)
+    expect(as_megatron(lies(path, *options)) >= 5 * LAYERS, "weights")
 
 
 def test_memory(directory):

@@ -185,7 +185,8 @@ static enum exit_code run_once(struct build *b, const struct pass_options *p,
 	b->p = (struct program){
 		.arena = b->a, .g = b->g,
 		.memory_limit = b->p.memory_limit,
-		.memory_aim = b->p.memory_aim};
+		.memory_aim = b->p.memory_aim,
+		.memory_tries = b->p.memory_tries};
 	good = open_explain(b) && passes_run(&b->p, p, stopped);
 	if (!close_explain(b))
 		return (enum exit_code)usage_error(

@@ -9,7 +9,10 @@
 
 #include "tools/build.h"
 
-enum { SHOWN = 3 };		/* of the largest tensors */
+enum {
+	SHOWN = 3,		/* of the largest tensors */
+	TRIES = 4,		/* of lower aims */
+};
 
 bool size_read(const char *s, int64_t *size)
 {
@@ -60,10 +63,12 @@ bool memory_lower(struct program *p)
 {
 	int64_t aim = p->memory_aim ? p->memory_aim : p->memory_limit;
 	int64_t over = memory_over(p);
+	int64_t error = over + p->memory_limit - p->memory_estimate;
+	int64_t next = p->memory_limit - error - error / 16;
 
-	if (p->memory_estimate > aim)
+	if (p->memory_estimate > aim || ++p->memory_tries > TRIES)
 		return false;	/* nothing less was found */
-	p->memory_aim = aim - over - over / 8;
+	p->memory_aim = next < aim - over ? next : aim - over;
 	return p->memory_aim > 0;
 }
 
