@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/lower.h"
@@ -423,8 +425,10 @@ static void run_deep(struct job *job)
 
 	if (pthread_attr_init(&attr) ||
 	    pthread_attr_setstacksize(&attr, (size_t)512 << 20) ||
-	    pthread_create(&thread, &attr, run, job))
-		bug("no stack for the front end: %s", strerror(errno));
+	    pthread_create(&thread, &attr, run, job)) {
+		fprintf(stderr, "sbpc: error: out of memory\n");
+		exit(3);
+	}
 	pthread_join(thread, NULL);
 	pthread_attr_destroy(&attr);
 }

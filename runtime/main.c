@@ -5,6 +5,7 @@
  * reading files stops all, and the lowest rank that failed says why.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -248,6 +249,8 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 
 	if (!reserve_streams())
 		return SBP_FAILED;
+	/* a file that grows too large is an error of its write */
+	signal(SIGXFSZ, SIG_IGN);
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
 		if (me == 0)

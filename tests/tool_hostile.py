@@ -100,6 +100,20 @@ def test_nowhere(directory):
             cwd=directory)
 
 
+def test_small_files(directory):
+    """A file that may not grow is an error, and nothing is left."""
+    program(directory)
+    run(SBPC, "m.sbp", "-o", "m", cwd=directory)
+    before = sorted(os.listdir(directory))
+    limits = "ulimit -f 0; "
+    run("bash", "-c", f"{limits} {SBPC} m.sbp --emit=c -o n", code=2,
+        cwd=directory)
+    run("bash", "-c", f"{limits} {SBPRUN} -n 2 ./m --input x=x.npy "
+        "--output printf=y.npy", code=1, cwd=directory)
+    left = sorted(os.listdir(directory))
+    expect(left == before, f"{left}")
+
+
 def test_large_mesh(directory):
     path = write(directory, "l.sbp", "placement p = cpu[0..100000000]\n"
                  "model m on p {\n  x = ones([2])\n  output x\n}\n")
@@ -108,4 +122,4 @@ def test_large_mesh(directory):
 
 
 main(test_file_names, test_words, test_full_stdout, test_closed_streams,
-     test_nowhere, test_large_mesh)
+     test_nowhere, test_small_files, test_large_mesh)

@@ -3,6 +3,7 @@
  * all are complete they are renamed.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,12 +17,37 @@ static bool failed(const char *path)
 	return false;
 }
 
+/* What a signal removes. */
+static struct outputs *unfinished;
+
+static void remove_and_die(int number)
+{
+	outputs_abort(unfinished);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* A file that grows too large is an error of its write. */
+static void watch_signals(struct outputs *o)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
+	if (unfinished == o)
+		return;
+	unfinished = o;
+	for (int i = 0; i < 3; i++)
+		if (signal(numbers[i], remove_and_die) == SIG_IGN)
+			signal(numbers[i], SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 const char *outputs_add(struct outputs *o, const char *path)
 {
 	char *temporary = arena_text(o->a, "%s.%d.tmp", path, (int)getpid());
 
 	PUSH(o->a, o->path, arena_text(o->a, "%s", path));
 	PUSH(o->a, o->temporary, temporary);
+	watch_signals(o);
 	return temporary;
 }
 
