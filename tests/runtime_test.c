@@ -758,8 +758,11 @@ static void run_all_pairs(void)
 	run_same_placements();
 	run_other_placements();
 	move_limits.mail = 0;
-	run_same_placements();
-	run_other_placements();
+	run_pairs(&three, &three, 3, NTERMS, SBP_F32, 7, 5);
+	run_pairs(&square, &square, 4, NTERMS, SBP_F32, 5, 3);
+	run_pairs(&square, &square, 4, 5, SBP_BF16, 4, 4);
+	run_pairs(&lower, &upper, 4, NTERMS, SBP_F32, 5, 3);
+	run_pairs(&square, &three, 4, NTERMS, SBP_I32, 5, 3);
 	move_limits.stream = 0;
 	run_pairs(&square, &square, 4, NTERMS, SBP_F32, 9, 7);
 	run_pairs(&three, &square, 4, NTERMS, SBP_I64, 9, 7);
