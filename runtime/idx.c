@@ -30,7 +30,10 @@ static sbp_status gz_refuse(const struct stream *s)
 {
 	int code;
 	const char *why = gzerror(s->gz, &code);
+	const char *own = strstr(why, ": ");	/* after zlib's "<fd:6>" */
 
+	if (own)
+		why = own + 2;
 	if (code == Z_OK || code == Z_BUF_ERROR)
 		why = "the file ends early";
 	return refuse(s, s->at, why);
