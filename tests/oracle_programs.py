@@ -212,21 +212,20 @@ class Checker:
                             f"another graph: {line}")
 
     def check_compilers(self, program, _):
-        call("emit", [self.sbpc, "m.sbp", "--emit=c", "-o", "src"],
-             self.folder)
-        include = call("emit", [self.sbpc, "--print-include-dir"],
-                       self.folder).strip()
-        sources = [f for f in os.listdir(self.folder)
-                   if f.startswith("src") and f.endswith(".c")]
+        sources = f"{self.folder}/sources"
+        shutil.rmtree(sources, ignore_errors=True)
+        os.mkdir(sources)
+        call("compilers", [self.sbpc, "../m.sbp", "--emit=c", "-o", "m"],
+             sources)
+        include = call("compilers", [self.sbpc, "--print-include-dir"],
+                       sources).strip()
+        files = [f for f in os.listdir(sources) if f.endswith(".c")]
         for cc in ("gcc", "clang"):
             if shutil.which(cc):
                 call("compilers", [
                     cc, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror",
                     "-march=native", "-fsyntax-only", "-ffp-contract=off",
-                    f"-I{include}", *sources], self.folder)
-        for f in os.listdir(self.folder):
-            if f.startswith("src"):
-                os.remove(f"{self.folder}/{f}")
+                    f"-I{include}", *files], sources)
 
 
 ALL = ["again", "single", "bytes", "dump", "compilers"]

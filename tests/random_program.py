@@ -178,7 +178,7 @@ class Maker:
         return mesh + [n] if n > 1 or not mesh else mesh
 
     def placements(self):
-        world = self.pick([1, 2, 2, 3, 4, 4, 4, 5, 6, 6, 8])
+        world = self.pick([1, 2, 2, 3, 4, 4, 4, 5, 6, 6, 8, 12])
         ranks = list(range(world))
         if self.chance(0.3):
             self.rng.shuffle(ranks)
@@ -485,8 +485,30 @@ class Maker:
 
     def do_norm(self):
         i = self.floats(1)
-        return self.op("layer_norm({0}, eps = 0, bias = false)",
-                       rv.layer_norm, i)
+        if self.chance(0.5):
+            return self.op("layer_norm({0}, eps = 0, bias = false)",
+                           rv.layer_norm, i)
+        t = self.values[i]
+        w = self.near(t.dtype, t.shape[-1:])
+
+        def apply(x, w):
+            y = rv.layer_norm(rv.wide(x))
+            return rv.cast(rv.mul(y, rv.wide(w)), x.dtype)
+        return self.op("layer_norm({0}, eps = 0, bias = false, weight = "
+                       "{1})", apply, i, w)
+
+    def do_linear(self):
+        i = self.floats(1)
+        t = self.values[i]
+        n = self.pick(EXTENTS)
+        w = self.near(t.dtype, (n, t.shape[-1]))
+        b = self.near(t.dtype, (n,))
+
+        def apply(x, w, b):
+            y = rv.matmul(rv.wide(x), rv.move(np.transpose)(rv.wide(w)))
+            return rv.cast(rv.add(y, rv.wide(b)), x.dtype)
+        return self.op("linear({0}, weight = {1}, bias = {2})", apply, i, w,
+                       b)
 
     def do_attention(self):
         i = self.floats(2)
