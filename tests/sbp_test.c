@@ -299,6 +299,7 @@ static void key_received(const struct brute *b, const struct value *v, int x,
 static void key_of(const struct brute *b, int x, struct text *key)
 {
 	key->n = 0;
+	text_add_n(key, (const char *)&x, sizeof x);
 	for (int i = 0; i < b->d->g->values.n; i++) {
 		const struct value *v = b->d->g->values.at[i];
 		const struct candidates *c = b->d->list[v->def->id];
