@@ -10,9 +10,9 @@
 struct insides {
 	struct graph *g;
 	int *uses;
-	int *depth;		/* by node id: kernels that must run before */
-	int *join;		/* by node id: a node of the same kernel */
-	struct node **reader;	/* by value id: the last that reads it */
+	int *depth;           /* by node id: kernels that must run before */
+	int *join;            /* by node id: a node of the same kernel */
+	struct node **reader; /* by value id: the last that reads it */
 };
 
 static bool fusable(const struct node *n)
@@ -25,8 +25,8 @@ static bool fusable(const struct node *n)
 static bool is_inside(const struct insides *s, const struct node *def,
 		      const struct node *n)
 {
-	return fusable(def) && fusable(n) && s->depth[def->id] ==
-	       s->depth[n->id];
+	return fusable(def) && fusable(n) &&
+	       s->depth[def->id] == s->depth[n->id];
 }
 
 static int kernel_of(const struct insides *s, int id)

@@ -17,21 +17,21 @@
 #include "passes/passes.h"
 
 enum { PRICES = 8, TRIES = 400, ALIGN = 64 };
-enum { MARGIN = 64 };		/* one part: holes that buffers leave */
-#define NEAR_PEAK 0.9		/* of the most: times that weigh on a value */
+enum { MARGIN = 64 }; /* one part: holes that buffers leave */
+#define NEAR_PEAK 0.9 /* of the most: times that weigh on a value */
 
 /* ---- what a choice needs ---- */
 
 struct lives {
-	int end;		/* after the last node */
-	const struct value **root;	/* by value id: whose bytes it uses */
-	int *last;		/* by value id of a root: its last reader */
-	int *until;		/* by node id: when its inputs may go */
-	bool *held;		/* by value id: has bytes of its own */
+	int end;                   /* after the last node */
+	const struct value **root; /* by value id: whose bytes it uses */
+	int *last;                 /* by value id of a root: its last reader */
+	int *until;                /* by node id: when its inputs may go */
+	bool *held;                /* by value id: has bytes of its own */
 	int nplaces;
-	const struct placement **place;	/* that nodes run on */
-	bool *meet;		/* by two of them: they share ranks */
-	int *of;		/* by node id: its place */
+	const struct placement **place; /* that nodes run on */
+	bool *meet;                     /* by two of them: they share ranks */
+	int *of;                        /* by node id: its place */
 };
 
 static bool is_leaf(enum op op)
@@ -83,10 +83,11 @@ static void find_roots(struct infer *f, struct lives *l)
 
 		for (int k = 0; k < n->nout; k++) {
 			const struct value *v = n->out[k];
-			l->root[v->id] = n->nin && is_view(f, n) ?
-					 l->root[n->in[0]->id] : v;
-			l->held[v->id] = !stays_inside(f, v) &&
-					 l->root[v->id] == v;
+			l->root[v->id] = n->nin && is_view(f, n)
+						 ? l->root[n->in[0]->id]
+						 : v;
+			l->held[v->id] =
+				!stays_inside(f, v) && l->root[v->id] == v;
 			if (l->last[l->root[v->id]->id] < i)
 				l->last[l->root[v->id]->id] = i;
 		}
@@ -161,8 +162,8 @@ static int port_end(const struct infer *f, const struct lives *l,
 	if (p->var >= l->end)
 		return l->end;
 	n = f->g->nodes.at[p->var];
-	return is_view(f, n) ? l->last[l->root[n->out[0]->id]->id] :
-	       l->until[p->var];
+	return is_view(f, n) ? l->last[l->root[n->out[0]->id]->id]
+			     : l->until[p->var];
 }
 
 /* The copies of V that are converted to TO, from port FIRST on: one, between
@@ -173,8 +174,8 @@ static void add_copy(struct infer *f, const struct lives *l, const int *row,
 {
 	const struct port *p = f->port + f->first[v->id];
 	const struct port *end = f->port + f->first[v->id + 1];
-	int64_t bytes = rounded(space_bytes(
-		&f->s, space_type(&f->s, v->type), to));
+	int64_t bytes =
+		rounded(space_bytes(&f->s, space_type(&f->s, v->type), to));
 	int from = p[first].var < l->end ? p[first].var : l->end, last = from;
 
 	for (p += first; p < end && p->nslots; p++)
@@ -231,8 +232,8 @@ static void add_value(struct infer *f, const struct lives *l, const int *row,
 	int x = v->def->id;
 	const struct candidates *c = f->list[x];
 	int have = c->out[row[x] * c->nout + v->index];
-	int64_t bytes = rounded(space_bytes(&f->s, c->out_type[v->index],
-					    have));
+	int64_t bytes =
+		rounded(space_bytes(&f->s, c->out_type[v->index], have));
 
 	add_copies(f, l, row, v, have, place, line);
 	if (!l->held[v->id] || !l->meet[place * l->nplaces + l->of[x]])
@@ -268,8 +269,7 @@ static int64_t measure(struct infer *f, const struct lives *l, const int *row,
 		int64_t top;
 
 		for (int i = 0; i < f->g->values.n; i++)
-			add_value(f, l, row, f->g->values.at[i], place,
-				  &line);
+			add_value(f, l, row, f->g->values.at[i], place, &line);
 		top = line_top(&line, l->end + 1);
 		if (top > most && worst) {
 			memcpy(worst->at, line.at,
@@ -304,11 +304,11 @@ struct within {
 	struct infer *f;
 	struct arena *a;
 	struct lives l;
-	struct candidates **list;	/* of all prices */
-	bool whole;		/* all choices are rows of these lists */
-	int64_t limit;		/* to search for, not above f->limit */
-	struct choice large, fits;	/* row is NULL: none yet */
-	struct choice least;		/* of memory */
+	struct candidates **list;  /* of all prices */
+	bool whole;                /* all choices are rows of these lists */
+	int64_t limit;             /* to search for, not above f->limit */
+	struct choice large, fits; /* row is NULL: none yet */
+	struct choice least;       /* of memory */
 	Cost bound;
 };
 
@@ -323,8 +323,8 @@ static void set_weights(struct within *w, const struct line *line)
 	for (int i = 0; i <= w->l.end; i++)
 		top = line->at[i] > top ? line->at[i] : top;
 	for (int i = 0; i <= w->l.end; i++)
-		times[i + 1] = times[i] +
-			       (line->at[i] >= NEAR_PEAK * (double)top);
+		times[i + 1] =
+			times[i] + (line->at[i] >= NEAR_PEAK * (double)top);
 	for (int i = 0; i < f->g->values.n; i++) {
 		const struct value *v = f->g->values.at[i];
 		int from = v->def->id, to = w->l.last[v->id];
@@ -352,8 +352,7 @@ static void note(struct within *w, struct choice c)
 }
 
 /* Solves with this price of a byte. */
-static struct choice solve_at(struct within *w, double price,
-			      struct line *line)
+static struct choice solve_at(struct within *w, double price, struct line *line)
 {
 	struct infer *f = w->f;
 	double bound;
@@ -390,8 +389,7 @@ static void search(struct within *w)
 
 	for (int i = 0; i < PRICES && w->large.row && w->fits.row; i++) {
 		double more = (double)(w->fits.cost - w->large.cost);
-		double price = more / (double)(w->large.bytes -
-					       w->fits.bytes);
+		double price = more / (double)(w->large.bytes - w->fits.bytes);
 		struct choice large = w->large, fits = w->fits;
 
 		if (price <= 0 || price == last)
@@ -424,13 +422,13 @@ static void search_cuts(struct within *w)
 	int nnodes = w->f->g->nodes.n;
 
 	for (int side = 0; side < 2; side++) {
-		int lo = 0, hi = nnodes;	/* nodes as in `large` */
+		int lo = 0, hi = nnodes; /* nodes as in `large` */
 
 		while (lo < hi) {
 			int mid = (lo + hi + 1) / 2;
 			struct choice c =
-				side ? mix(w, fits, large, nnodes - mid) :
-				       mix(w, large, fits, mid);
+				side ? mix(w, fits, large, nnodes - mid)
+				     : mix(w, large, fits, mid);
 
 			if (c.bytes > w->limit)
 				hi = mid - 1;
@@ -481,7 +479,7 @@ static void squeeze(struct within *w, int *tries)
 	memcpy(c.row, from.row, sizeof *c.row * (size_t)f->nvars);
 	while (better && *tries > 0) {
 		better = false;
-		for (int x = 0; x < f->nvars && *tries > 0; x++)
+		for (int x = 0; x<f->nvars && * tries> 0; x++)
 			if (f->list[x] && f->list[x]->n > 1)
 				better |= better_row(w, c.row, x, tries);
 	}
@@ -505,8 +503,11 @@ static void settle(struct within *w)
 
 void infer_within(struct infer *f)
 {
-	struct within w = {.f = f, .a = arena_new(), .list = f->list,
-			   .whole = true, .limit = f->limit};
+	struct within w = {.f = f,
+			   .a = arena_new(),
+			   .list = f->list,
+			   .whole = true,
+			   .limit = f->limit};
 	struct line line;
 	struct choice c;
 	int tries = TRIES;

@@ -1,14 +1,14 @@
 /*
- * pbqp_message.c: what eliminating a variable leaves: a table over its neighbours.
- * Equal tables have one number, and what was computed from tables is found
- * again by their numbers, so that a layer that repeats costs one.
+ * pbqp_message.c: what eliminating a variable leaves: a table over its
+ * neighbours. Equal tables have one number, and what was computed from tables
+ * is found again by their numbers, so that a layer that repeats costs one.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/pbqp.h"
 
-static const size_t KEPT_MAX = 64 << 20;	/* entries that are remembered */
+static const size_t KEPT_MAX = 64 << 20; /* entries that are remembered */
 
 /* ---- tables ---- */
 
@@ -73,9 +73,9 @@ static size_t stride_in(const struct factor *f, int var)
 /* One walk over all choices of a bucket's scope: where each factor stands. */
 struct walk {
 	int nf, n, domain[MAX_SCOPE], at[MAX_SCOPE];
-	const Cost **p;		/* by factor: its entry at x = 0 */
-	size_t *sx;		/* by factor: stride of x */
-	size_t *s;		/* by factor, scope: stride */
+	const Cost **p; /* by factor: its entry at x = 0 */
+	size_t *sx;     /* by factor: stride of x */
+	size_t *s;      /* by factor, scope: stride */
 };
 
 static void walk_start(struct pbqp *q, struct walk *w, const struct bucket *b)
@@ -146,8 +146,7 @@ static void key_int(struct pbqp *q, size_t i)
 /* The number of these costs: equal ones have the same. */
 static size_t values_id(struct pbqp *q, const Cost *at, int n)
 {
-	void **slot = bytemap_at(q->a, &q->values, at,
-				 sizeof *at * (size_t)n);
+	void **slot = bytemap_at(q->a, &q->values, at, sizeof *at * (size_t)n);
 
 	if (!*slot)
 		*slot = (void *)(intptr_t)++q->nvalues;
@@ -208,8 +207,7 @@ static struct message *minimise(struct pbqp *q, struct bucket *b,
 	return m;
 }
 
-struct message *message_of(struct pbqp *q, struct bucket *b,
-				  const Cost *unary)
+struct message *message_of(struct pbqp *q, struct bucket *b, const Cost *unary)
 {
 	struct message *m;
 	void **slot;
@@ -225,7 +223,7 @@ struct message *message_of(struct pbqp *q, struct bucket *b,
 }
 
 struct table *sum_of(struct pbqp *q, const struct table *x,
-			    const struct table *y)
+		     const struct table *y)
 {
 	int key[2] = {x->id, y->id};
 	void **slot = bytemap_at(q->a, &q->memory, key, sizeof key);

@@ -10,8 +10,8 @@
 #include "tools/build.h"
 
 enum {
-	SHOWN = 3,		/* of the largest tensors */
-	TRIES = 4,		/* of lower aims */
+	SHOWN = 3, /* of the largest tensors */
+	TRIES = 4, /* of lower aims */
 };
 
 bool size_read(const char *s, int64_t *size)
@@ -46,8 +46,10 @@ enum exit_code memory_read(const struct options *o, int64_t *limit)
 	if (!text || (size_read(text, limit) && *limit > 0))
 		return DONE;
 	return (enum exit_code)usage_error(
-		o->tool, "--memory wants bytes a rank, as 800MiB or 8GiB, "
-		"not '%s'", text);
+		o->tool,
+		"--memory wants bytes a rank, as 800MiB or 8GiB, "
+		"not '%s'",
+		text);
 }
 
 int64_t memory_over(const struct program *p)
@@ -67,7 +69,7 @@ bool memory_lower(struct program *p)
 	int64_t next = p->memory_limit - error - error / 16;
 
 	if (p->memory_estimate > aim || ++p->memory_tries > TRIES)
-		return false;	/* nothing less was found */
+		return false; /* nothing less was found */
 	p->memory_aim = next < aim - over ? next : aim - over;
 	return p->memory_aim > 0;
 }
@@ -93,9 +95,9 @@ static const struct value *next_largest(const struct program *p, int rank,
 
 		if (!takes_bytes(p, v, rank))
 			continue;
-		if (last && (bytes > p->local[last->id].bytes ||
-			     (bytes == p->local[last->id].bytes &&
-			      i <= last->id)))
+		if (last &&
+		    (bytes > p->local[last->id].bytes ||
+		     (bytes == p->local[last->id].bytes && i <= last->id)))
 			continue;
 		if (!best || bytes > p->local[best->id].bytes)
 			best = v;
