@@ -37,12 +37,13 @@ static void put_index(struct routine *r, int i, const char *offset,
 {
 	put(&r->l, "int64_t at = %s;", element(r, input(r, i), offset));
 	text_add(&r->l.t, "\n");
-	put(&r->l, "if (at < 0 || at >= %lld)", (long long)whole);
-	r->l.indent++;
+	if (whole > 0)
+		put(&r->l, "if (at < 0 || at >= %lld)", (long long)whole);
+	r->l.indent += whole > 0;
 	put(&r->l, "return sbp_fail(m, line, \"%s\", \"index %%lld is outside "
 		   "0 .. %lld\", (long long)at);",
 	    shown_name(r->n), (long long)whole - 1);
-	r->l.indent--;
+	r->l.indent -= whole > 0;
 }
 
 static void takes_model(struct routine *r)
