@@ -581,7 +581,7 @@ Val eval_call(struct low *l, const struct expr *e)
 		return val_bad();
 	if (!is_function(l, e->name))
 		return unknown_function(l, e);
-	if (e->as && !(as = eval_text(l, e->as)))
+	if (e->as && !(as = eval_name(l, e->as)))
 		return val_bad();
 	if (!eval_args(l, e->kid, e->nkid, &args))
 		return val_bad();

@@ -44,6 +44,20 @@ const char *eval_text(struct low *l, const struct expr *e)
 	return s;
 }
 
+const char *eval_name(struct low *l, const struct expr *e)
+{
+	const char *s = eval_text(l, e);
+
+	for (const char *c = s; c && *c; c++) {
+		if ((unsigned char)*c >= ' ')
+			continue;
+		fail(l, e->span, "a name of byte 0x%02x, which does not print",
+		     (unsigned)*c);
+		return NULL;
+	}
+	return s;
+}
+
 /* ---- operators ---- */
 
 /* Python's: the operand that decides. */

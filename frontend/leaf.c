@@ -304,7 +304,7 @@ void lower_output(struct low *l, const struct stmt *s)
 	bool weak;
 
 	if (!in_model(l, s->span) || v.kind == V_BAD ||
-	    (s->as && !(as = eval_text(l, s->as))))
+	    (s->as && !(as = eval_name(l, s->as))))
 		return;
 	if (s->on && !(r = eval_request(l, s->on)))
 		return;

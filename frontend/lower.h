@@ -219,6 +219,8 @@ const struct placement *placed(struct low *l, const struct placement *p);
 
 Val eval(struct low *l, const struct expr *e);
 const char *eval_text(struct low *l, const struct expr *e);
+/* The same for a name, which is printed in lines. */
+const char *eval_name(struct low *l, const struct expr *e);
 bool eval_type(struct low *l, const struct expr *e, Type *t);
 
 /* ---- tensor.c: operators on tensors ---- */

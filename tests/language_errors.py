@@ -15,6 +15,8 @@ IN_MODEL = [
     ("y = z + 1", "unknown name 'z'"),
     ("y = rleu(x)", "did you mean 'relu'?"),
     ("y = x + reshape(x, [3, 2])", "add"),
+    ("y = abs(x) as \"a\\nb\"", "a name of byte 0x0a"),
+    ("output x as \"\\t\"", "a name of byte 0x09"),
     ("y = x @ x", "inner extents differ: 3 and 2"),
     ("y = x[2]", "index 2 is outside axis 0"),
     ("y = x[0, 0, 0]", "3 subscripts"),
