@@ -68,7 +68,7 @@ IN_MODEL = [
     ("output x", "second output 'x'"),
     ("a, b = x", "2 names"),
     ("a, b, c = split(x, 1)", "3 names"),
-    ("y = linear(3, 2)", "an integer"),
+    ("y = linear(3, 2)", "expected a tensor"),
     ("y = concat(x)", "list of tensors"),
     ("y = concat([x, x[0]])", "concat"),
     ("y = reshape(x, [4])", "reshape"),
