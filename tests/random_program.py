@@ -140,12 +140,14 @@ class Program:
 
 def start(s):
     """The value of a leaf: small multiples of 1/8, so that it is exact."""
-    quantum = None
+    quantum, mag = None, 0.0
     if s.dtype not in rv.INTS:
         quantum = 0.125 if s.dtype != "bf16" else 0.25
         if not (s.data * 8 == np.round(s.data * 8)).all():
             return T(s.dtype, s.data, 0.0, None)
-    return T(s.dtype, s.data, 0.0, quantum)
+        if s.parts is not None:
+            mag = rv.RANKS * np.abs(s.parts).max(initial=0)
+    return T(s.dtype, s.data, 0.0, quantum, mag)
 
 
 # ---- making ----

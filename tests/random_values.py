@@ -25,8 +25,14 @@ class Invalid(Exception):
 
 
 class T:
-    def __init__(self, dtype, val, err=0.0, quantum=None):
+    """mag bounds the parts that the value may be the sum of, where it lies as
+    P: these are rounded each, and may cancel."""
+
+    def __init__(self, dtype, val, err=0.0, quantum=None, mag=0.0):
         self.dtype = dtype
+        top = np.abs(np.asarray(val, np.float64)).max(initial=0)
+        self.mag = max(mag, top)
+        self.ratio = self.mag / top if top else 1.0
         if dtype in INTS:
             self.val = np.asarray(val).astype(INTS[dtype])
             self.err, self.quantum = 0.0, None
@@ -79,16 +85,22 @@ def rounding(dtype, size):
     return np.abs(size) * 2.0 ** -DIGITS[dtype] + SMALLEST[dtype]
 
 
-def make(dtype, val, err, quantum, size=None, roundings=1):
-    """A float result: exact where it can be. SIZE bounds what was rounded on
-    the way."""
-    size = np.abs(val) if size is None else size
+def make(dtype, val, err, quantum, size=None, roundings=1, mag=0.0):
+    """A float result: exact where it can be. SIZE and MAG bound what was
+    rounded on the way."""
+    size = np.maximum(np.abs(val) if size is None else size, mag)
+    mag = np.max(size, initial=0) if mag else 0.0
     if quantum is not None and quantum > 2.0 ** -100:
         top = np.max(size) if np.size(size) else 0
         if top / quantum < 2.0 ** DIGITS[dtype] and top < LARGEST[dtype] \
                 and (dtype != "f16" or quantum >= 2.0 ** -20):
-            return T(dtype, val, 0.0, quantum)
-    return T(dtype, val, err + roundings * rounding(dtype, size))
+            return T(dtype, val, 0.0, quantum, mag)
+    return T(dtype, val, err + roundings * rounding(dtype, size), mag=mag)
+
+
+def cancels(*ts):
+    """Whether parts of these may be larger than they are."""
+    return any(t.mag > 0 and t.ratio > 1 for t in ts)
 
 
 def both(a, b):
@@ -127,7 +139,8 @@ def cast(x, dtype):
     if x.dtype in INTS:
         val = x.val.astype(np.float64)
         return make(dtype, val, 0.0, 1.0)
-    return make(dtype, x.val, x.err, x.quantum)
+    return make(dtype, x.val, x.err, x.quantum,
+                mag=x.mag if cancels(x) else 0.0)
 
 
 def saturated(x, dtype):
@@ -163,7 +176,8 @@ def add(a, b):
     if not is_float(a):
         return ints(np.add, a, b)
     return make(a.dtype, a.val + b.val, a.err + b.err, both(a, b),
-                np.abs(a.val) + np.abs(b.val))
+                np.abs(a.val) + np.abs(b.val),
+                mag=a.mag + b.mag if cancels(a, b) else 0.0)
 
 
 def sub(a, b):
@@ -175,7 +189,8 @@ def mul(a, b):
         return ints(np.multiply, a, b)
     q = None if both(a, b) is None else a.quantum * b.quantum
     return make(a.dtype, a.val * b.val, np.abs(a.val) * b.err
-                + np.abs(b.val) * a.err + a.err * b.err, q)
+                + np.abs(b.val) * a.err + a.err * b.err, q,
+                mag=a.mag * b.mag if cancels(a, b) else 0.0)
 
 
 def div(a, b):
@@ -185,13 +200,14 @@ def div(a, b):
     if b.val.size and low.min() <= 0.05:
         raise Invalid("a small divisor")
     val = a.val / b.val
-    return make(a.dtype, val, (a.err + np.abs(val) * b.err) / low, None)
+    return make(a.dtype, val, (a.err + np.abs(val) * b.err) / low, None,
+                mag=a.mag / low.min(initial=np.inf) if cancels(a) else 0.0)
 
 
 def neg(a):
     if not is_float(a):
         return ints(np.negative, a)
-    return T(a.dtype, -a.val, a.err, a.quantum)
+    return T(a.dtype, -a.val, a.err, a.quantum, a.mag)
 
 
 def absolute(a):
@@ -289,7 +305,8 @@ def where(c, a, b):
     val = np.where(c.val, a.val, b.val)
     if not is_float(a):
         return T(a.dtype, val)
-    return T(a.dtype, val, np.where(c.val, a.err, b.err), both(a, b))
+    return T(a.dtype, val, np.where(c.val, a.err, b.err), both(a, b),
+             max(a.mag, b.mag))
 
 
 def erf_gelu(x):
@@ -313,8 +330,9 @@ def total(x, axis, keep):
     size = np.sum(np.abs(x.val), axis, keepdims=keep)
     n = x.val.size // max(val.size, 1)
     steps = RANKS + 2 if x.dtype in ("f16", "bf16") else n + RANKS
+    top = np.max(size, initial=0)
     return make(x.dtype, val, np.sum(x.err, axis, keepdims=keep), x.quantum,
-                size, steps)
+                size, steps, max(top, n * x.mag) if cancels(x) else top)
 
 
 def product(x, axis, keep):
@@ -350,7 +368,8 @@ def mean(x, axis, keep):
     n = x.val.size // max(s.val.size, 1)
     if n == 0 or x.val.size == 0:
         raise Invalid("of nothing")
-    y = make(u.dtype, s.val / n, s.err / n, None)
+    y = make(u.dtype, s.val / n, s.err / n, None,
+             mag=s.mag / n if cancels(s) else 0.0)
     return cast(y, x.dtype)
 
 
@@ -419,8 +438,11 @@ def matmul(a, b):
         a.err, np.abs(b.val)) + np.matmul(a.err, b.err)
     q = None if both(a, b) is None else a.quantum * b.quantum
     half = a.dtype in ("f16", "bf16")
+    top = np.max(size, initial=0)
+    if cancels(a, b):
+        top = max(top, a.shape[-1] * a.mag * b.mag)
     return make(a.dtype, np.matmul(a.val, b.val), err, q, size,
-                RANKS + 2 if half else a.shape[-1] + RANKS)
+                RANKS + 2 if half else a.shape[-1] + RANKS, top)
 
 
 def attention(q, k, v, causal):
@@ -456,7 +478,7 @@ def move(fn):
             q = None if q is None or t.quantum is None else \
                 min(q, t.quantum)
         return T(x.dtype, fn(*(t.val for t in xs)),
-                 fn(*(t.err for t in xs)), q)
+                 fn(*(t.err for t in xs)), q, max(t.mag for t in xs))
     return apply
 
 
@@ -474,4 +496,5 @@ def scatter_add(x, axis, index, src):
     np.add.at(err, places(), src.err[part])
     np.add.at(size, places(), np.abs(src.val[part]))
     n = index.shape[axis] if index.shape else 1
-    return make(x.dtype, val, err, both(x, src), size, n + RANKS)
+    return make(x.dtype, val, err, both(x, src), size, n + RANKS,
+                x.mag + n * src.mag if cancels(x, src) else 0.0)
