@@ -17,6 +17,8 @@ DTYPES = ["f32"] * 6 + ["i32"] * 2 + ["i64", "f64", "f16", "bf16", "u8", "i8",
 EXTENTS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13] * 3 + [0, 17]
 LARGE = [1, 2, 17, 33, 64, 100, 257, 300]
 MOST = 2000
+# what makes tensors by itself
+MADE_HERE = "arange|layer_norm|tril|causal|for i"
 
 
 class Place:
@@ -92,8 +94,8 @@ class Program:
         if s.kind == "op":
             args = [self.arg(i, n, s.place) for i, n in s.args]
             text = f"{s.name} = {s.text.format(*args)}{on}"
-            # what is made here has the enclosing placement
-            if s.place and re.search("arange|layer_norm|tril|causal|for i", text):
+            # its tensors have the enclosing placement
+            if s.place and re.search(MADE_HERE, text):
                 text = f"on {self.places[s.place].name} {{ {text} }}"
             return text
         if s.kind == "input":
