@@ -109,6 +109,7 @@ struct loop {
 	const char *extent;	/* its text */
 	const char *index;	/* "i" */
 	bool fixed;		/* all ranks have max */
+	bool single;		/* of logical extent 1: empty elsewhere */
 	bool reduced;
 	bool straight;		/* at most one vector: no loop is written */
 };

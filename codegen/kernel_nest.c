@@ -130,12 +130,28 @@ static void find_axes(const struct nest *k, struct axis *axes)
 
 /* ---- loops ---- */
 
+/* Reproducible programs reduce in an order that logical extents give, not what
+ * a rank has of the other axes, nor what else the kernel does. */
+static bool is_fixed(const struct nest *k)
+{
+	return k->e->p->reproducible;
+}
+
+static bool vanishes(const struct nest *k, const struct axis *axes, int d)
+{
+	int64_t n = is_fixed(k) ? k->d.shape.d[d] : axes[d].max;
+
+	return n == 1 && axes[d].extent == NULL;
+}
+
 /* Whether no tensor runs along one of axes A and B alone. */
 static bool together(const struct nest *k, int a, int b)
 {
 	unsigned both = 1u << a | 1u << b, mask;
 
 	if ((k->d.reduced >> a & 1) != (k->d.reduced >> b & 1))
+		return false;
+	if (is_fixed(k) && (k->d.reduced >> a & 1))
 		return false;
 	for (int i = 0; i < k->nbody; i++) {
 		for (int j = 0; j < k->body[i]->nin; j++) {
@@ -197,6 +213,7 @@ static void set_extent(struct nest *k, struct loop *l, const struct axis *axes,
 static void find_loops(struct nest *k, const struct axis *axes, int *loop_of)
 {
 	bool member[MAX_RANK] = {false};
+	bool single = true;
 	int last = -1;
 
 	for (int d = 0; d <= k->d.shape.rank; d++) {
@@ -204,12 +221,14 @@ static void find_loops(struct nest *k, const struct axis *axes, int *loop_of)
 
 		if (!end) {
 			loop_of[d] = -1;
-			if (axes[d].max == 1 && axes[d].extent == NULL)
+			if (vanishes(k, axes, d))
 				continue;
 		}
 		if (last >= 0 && (end || !together(k, last, d))) {
 			set_extent(k, &k->loop[k->nloops], axes, member);
 			k->loop[k->nloops].reduced = k->d.reduced >> last & 1;
+			k->loop[k->nloops].single = single;
+			single = true;
 			k->nloops++;
 			memset(member, 0, sizeof member);
 		}
@@ -217,6 +236,7 @@ static void find_loops(struct nest *k, const struct axis *axes, int *loop_of)
 			break;
 		loop_of[d] = k->nloops;
 		member[d] = true;
+		single = single && k->d.shape.d[d] == 1;
 		last = d;
 	}
 }
@@ -261,8 +281,9 @@ static void find_accesses(struct nest *k, const int *loop_of)
 	}
 }
 
-/* The last loop is the vector's. One that is always at most a vector long is
- * not written as a loop. */
+/* The last loop is the vector's; where that must not depend on the mesh, the
+ * last one that is more than an extent of 1 cut into pieces. One that is
+ * always at most a vector long is not written as a loop. */
 static void choose_lane(struct nest *k)
 {
 	struct loop *l;
@@ -270,6 +291,8 @@ static void choose_lane(struct nest *k)
 	k->lane = k->nloops - 1;
 	if (k->lane < 0)
 		return;
+	while (is_fixed(k) && k->lane > 0 && k->loop[k->lane].single)
+		k->lane--;
 	l = &k->loop[k->lane];
 	l->straight = k->vectors && l->fixed && l->max <= LANES;
 }
@@ -278,11 +301,14 @@ enum { PART = 8192, LARGE = 4 * PART };	/* elements */
 enum { MOST_PARTS = 512 };
 
 /* Where all elements are of one row, and one pass reduces it: parts that are
- * joined in order. Short enough that a lane sums few of them by itself. */
+ * joined in order. Short enough that a lane sums few of them by itself. How
+ * long they are depends on the rest of the kernel. */
 static bool choose_cut(struct nest *k, int64_t all)
 {
 	int64_t inner = all / (k->nloops > 0 ? k->loop[0].max : 1);
 
+	if (is_fixed(k))
+		return false;
 	for (int i = 0; i < k->nloops; i++)
 		if (!k->loop[i].reduced)
 			return false;

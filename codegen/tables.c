@@ -418,6 +418,8 @@ static void add_program(struct tables *t, int ntensors)
 	text_add(t->out, "\t.nmoves = %d,\n", move_count(p));
 	text_add(t->out, "\t.recv_busiest = %lld,\n\t.recv_total = %lld,\n",
 		 (long long)p->recv_busiest, (long long)p->recv_total);
+	if (p->reproducible)
+		text_add(t->out, "\t.reproducible = 1,\n");
 	text_add(t->out, "\t.kernels = %d,\n\t.collectives = %d,\n};\n",
 		 p->kernels, p->collectives);
 }

@@ -461,6 +461,7 @@ struct graph {
 	LIST(struct update) updates;
 	struct placement *on;		/* the model's own */
 	int world;			/* ranks 0 .. world - 1 */
+	bool reproducible;		/* no float value in parts unasked */
 };
 
 struct graph *graph_new(struct arena *a);

@@ -158,13 +158,49 @@ static bool sig_allowed(const struct maker *m, const struct sig *x, int axis)
 	return sbp_eq(want.t[axis], m->nout ? x->out[0] : x->in[0]);
 }
 
-static void allow(struct arena *a, struct maker *m)
+/* Of what is looked up one part is the element, all others are -0. */
+static bool looks_up(const struct node *n)
+{
+	return n && (n->op == OP_take || n->op == OP_gather);
+}
+
+/* Whether a tensor of floats lies in parts, whose sum depends on how many
+ * there are; so does the sign of the greatest of 0 and -0. */
+static bool in_parts(struct space *s, const struct maker *m,
+		     const struct sig *x)
+{
+	int n = looks_up(m->r.n) ? m->nin : m->nin + m->nout;
+
+	for (int i = 0; i < n; i++) {
+		bool out = i >= m->nin;
+		int type = out ? m->out_type[i - m->nin] : m->in_type[i];
+		Sbp t = out ? x->out[i - m->nin] : x->in[i];
+
+		if (t.kind == SBP_P && dtype_is_float(s->types.at[type].dtype))
+			return true;
+	}
+	return false;
+}
+
+/* In a reproducible program floats lie in parts only where it says so. */
+static bool sig_repeats(struct space *s, const struct maker *m,
+			const struct sig *x, int axis)
+{
+	if (!s->reproducible)
+		return true;
+	if (m->r.want.on && m->r.want.t[axis].kind == SBP_P)
+		return true;
+	return !in_parts(s, m, x);
+}
+
+static void allow(struct space *s, struct maker *m)
 {
 	m->naxes = m->on->naxes;
 	for (int k = 0; k < m->naxes; k++) {
-		m->pick[k] = NEW_N(a, uint16_t, m->sigs.n + 1);
+		m->pick[k] = NEW_N(s->a, uint16_t, m->sigs.n + 1);
 		for (int i = 0; i < m->sigs.n; i++) {
-			if (!sig_allowed(m, &m->sigs.at[i], k))
+			if (!sig_allowed(m, &m->sigs.at[i], k) ||
+			    !sig_repeats(s, m, &m->sigs.at[i], k))
 				continue;
 			m->pick[k][m->n[k]++] = (uint16_t)i;
 			m->reach |= extremal(m->sigs.at[i].out, m->nout);
@@ -202,7 +238,7 @@ static struct maker *make(struct space *s, struct request r)
 		sigs_by_hand(s->a, m, t.shape.rank);
 	else
 		m->sigs = op_signatures(s->a, r.n);
-	allow(s->a, m);
+	allow(s, m);
 	return m;
 }
 

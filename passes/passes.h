@@ -425,6 +425,7 @@ struct space {
 	struct bytemap dist_id, type_id, maker, list, some, bytes, convert,
 		table, gaps, pruned, rows, dearer;
 	int nmakers, nlists, nrows;
+	bool reproducible;	/* floats lie in parts only where asked */
 	struct text key;	/* scratch */
 	LIST(int64_t) seen;	/* by dist: the last fan_cost that met it */
 	int64_t stamp;

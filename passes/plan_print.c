@@ -74,7 +74,7 @@ static uint64_t hash_placement(uint64_t h, const struct placement *p)
 uint64_t plan_hash(const struct program *p)
 {
 	const struct graph *g = p->g;
-	uint64_t h = hash_text(0, "plan");
+	uint64_t h = hash_text(0, p->reproducible ? "fixed plan" : "plan");
 
 	for (int i = 0; i < g->placements.n; i++)
 		h = hash_placement(h, g->placements.at[i]);
@@ -358,6 +358,9 @@ void plan_print(const struct program *p, FILE *out)
 	if (p->boxings.n)
 		print_boxings(p, &t);
 	print_prices(p, &t);
+	if (p->reproducible)
+		text_add(&t, "%s: reproducible: the same bits on any mesh\n",
+			 p->g->name);
 	print_totals(p, &t);
 	put(&t, out);
 }

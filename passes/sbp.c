@@ -395,5 +395,6 @@ void pass_sbp(struct program *p)
 {
 	int64_t aim = p->memory_aim ? p->memory_aim : p->memory_limit;
 
+	p->g->reproducible = p->reproducible;
 	sbp_decide(p->g, aim, write_choice, p);
 }

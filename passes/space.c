@@ -169,7 +169,8 @@ void space_init(struct space *s, struct arena *a, const struct graph *g)
 {
 	double worst = 0;
 
-	*s = (struct space){.a = a, .units = 1e15};
+	*s = (struct space){.a = a, .units = 1e15,
+			    .reproducible = g->reproducible};
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *n = g->nodes.at[i];
 		double flops = 0;

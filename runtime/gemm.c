@@ -2,7 +2,9 @@
  * gemm.c: products of matrices. Large ones of f32 go to oneDNN, which is
  * loaded when the first comes; tiny ones, and the types that oneDNN lacks, are
  * loops over tiles. The result depends on the extents and, in oneDNN, on the
- * number of threads, never on the number of ranks.
+ * number of threads, never on the number of ranks. In reproducible programs
+ * gemm_fixed.c takes the place of both for f32; the other types' tiles add in
+ * the order of the inner index, whatever the extents.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,6 +12,7 @@
 
 #include "runtime/formats.h"
 #include "runtime/parallel.h"
+#include "runtime/private.h"
 
 /* ---- oneDNN ---- */
 
@@ -162,12 +165,21 @@ static int is_tiny(int64_t rows, int64_t cols, int64_t inner)
 	       rows * cols < TINY && rows * cols * inner < TINY;
 }
 
+static int is_reproducible(const sbp_model *m)
+{
+	return m->private_ != NULL && m->private_->p->reproducible;
+}
+
 sbp_status sbp_gemm(sbp_model *m, sbp_dtype dtype, int ta, int tb,
 		    int64_t rows, int64_t cols, int64_t inner, const void *a,
 		    const void *b, void *c)
 {
 	struct product p = {ta, tb, rows, cols, inner, 0, a, b, c};
 
+	if (dtype == SBP_F32 && is_reproducible(m)) {
+		gemm_fixed(m, ta, tb, rows, cols, inner, a, b, c);
+		return SBP_OK;
+	}
 	if (dtype == SBP_F32 && !is_tiny(rows, cols, inner))
 		return gemm_dnnl(m, ta, tb, rows, cols, inner, a, b, c);
 	if (dtype == SBP_BOOL)

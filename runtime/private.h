@@ -69,6 +69,12 @@ sbp_status store_meet(const struct env *env, uint64_t plan_hash,
 /* Whether this processor has everything in LIST ("avx512f,fma"). */
 sbp_status isa_check(const char *list, sbp_message *e);
 
+/* ---- gemm_fixed.c ---- */
+
+/* C = A B in f32; each element's bits depend on its row and column alone. */
+void gemm_fixed(sbp_model *m, int ta, int tb, int64_t rows, int64_t cols,
+		int64_t inner, const float *a, const float *b, float *c);
+
 /* ---- piece.c: pieces by formula ---- */
 
 int mesh_size(const sbp_placement *on);

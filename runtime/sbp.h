@@ -158,6 +158,7 @@ typedef struct sbp_program {
 	const sbp_source *sources;
 	int64_t recv_busiest, recv_total;	/* bytes a step */
 	int kernels, collectives;
+	int reproducible;		/* the same bits on any mesh */
 } sbp_program;
 
 /* ---- what emitted code reads and calls ---- */

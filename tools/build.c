@@ -177,6 +177,16 @@ bool build_on_device(const struct build *b, enum device d)
 	return true;
 }
 
+/* The products of graphics processors are not our own. */
+static enum exit_code check_reproducible(const struct build *b)
+{
+	if (!option_given(b->o, OPT_reproducible) ||
+	    build_on_device(b, DEV_CPU))
+		return DONE;
+	return usage_error(b->o->tool, "--reproducible is for cpu, and model "
+				       "'%s' is on cuda", b->g->name);
+}
+
 static enum exit_code run_once(struct build *b, const struct pass_options *p,
 			       bool *stopped)
 {
@@ -184,6 +194,7 @@ static enum exit_code run_once(struct build *b, const struct pass_options *p,
 
 	b->p = (struct program){
 		.arena = b->a, .g = b->g,
+		.reproducible = option_given(b->o, OPT_reproducible),
 		.memory_limit = b->p.memory_limit,
 		.memory_aim = b->p.memory_aim,
 		.memory_tries = b->p.memory_tries};
@@ -227,7 +238,7 @@ enum exit_code build_passes(struct build *b, bool *stopped)
 	};
 	enum exit_code code = DONE;
 
-	if (check_passes(o, &p) || read_topology(b) ||
+	if (check_passes(o, &p) || check_reproducible(b) || read_topology(b) ||
 	    memory_read(o, &b->p.memory_limit))
 		return USAGE;
 	do {
