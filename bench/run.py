@@ -4,7 +4,8 @@
                          [collectives]
 
 The peers take part where they are installed: NumPy always, PyTorch when
---torch names a Python that has it, Open MPI when mpirun and mpicc are there.
+--torch names a Python that has it (its NumPy is the peer then: PyPI's OpenBLAS
+knows more processors than Debian's), Open MPI when mpirun and mpicc are there.
 Commands alternate A B A B, so that a machine that drifts drifts for both.
 """
 import argparse
@@ -130,7 +131,7 @@ def bench_mlp(args, folder):
         takers[f"sbpc, {ranks} rank(s), {3 - ranks} thread(s)"] = (
             lambda p=program, r=ranks: ours_ms(p, r, 3 - r, folder, steps))
     takers["NumPy, 2 threads"] = lambda: peer_ms(
-        sys.executable, "numpy", 2, folder, steps)
+        args.torch or sys.executable, "numpy", 2, folder, steps)
     if args.torch:
         takers["PyTorch, 2 threads"] = lambda: peer_ms(
             args.torch, "torch", 2, folder, steps)
