@@ -185,6 +185,11 @@ const char *iota_text(struct arena *a, const struct node *n, const char *k);
 
 /* ---- kernel_call.c, kernel_move.c, kernel_index.c: routines ---- */
 
+static inline int rank_of(const struct value *v)
+{
+	return v->type.shape.rank;
+}
+
 void call_gemm(struct emitter *e, const struct node *n, struct call *c);
 bool call_routine(struct emitter *e, const struct node *n, struct call *c);
 bool call_index(struct emitter *e, const struct node *n, struct call *c);
@@ -198,6 +203,11 @@ struct routine {
 	struct lines l;
 };
 void routine_start(struct routine *r, struct emitter *e, const struct node *n);
+/* The parameter that input I of its node is. */
+const char *routine_input(struct routine *r, int i);
+/* NAME[OFFSET] */
+const char *routine_element(struct routine *r, const char *name,
+			    const char *offset);
 /* Wraps what was written into a function and fills its call. */
 void routine_done(struct routine *r, struct call *c);
 /* The product of local extents of axes [FROM, TO) of V, as C. */

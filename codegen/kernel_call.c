@@ -9,6 +9,17 @@
 
 /* ---- routines ---- */
 
+const char *routine_input(struct routine *r, int i)
+{
+	return param_value(r->e, &r->p, r->n->in[i], false);
+}
+
+const char *routine_element(struct routine *r, const char *name,
+			    const char *offset)
+{
+	return arena_text(r->a, "%s[%s]", name, offset);
+}
+
 void routine_start(struct routine *r, struct emitter *e, const struct node *n)
 {
 	*r = (struct routine){.e = e, .a = e->arena, .n = n, .l.indent = 1};
@@ -199,11 +210,6 @@ static const struct value *untransposed(const struct node *k,
 			return k->body[i]->in[0];
 		}
 	return v;
-}
-
-static int rank_of(const struct value *v)
-{
-	return v->type.shape.rank;
 }
 
 static bool one_batch(const struct value *v)

@@ -8,22 +8,6 @@
 
 #include "codegen/kernel.h"
 
-static int rank_of(const struct value *v)
-{
-	return v->type.shape.rank;
-}
-
-static const char *input(struct routine *r, int i)
-{
-	return param_value(r->e, &r->p, r->n->in[i], false);
-}
-
-static const char *element(struct routine *r, const char *name,
-			   const char *offset)
-{
-	return arena_text(r->a, "%s[%s]", name, offset);
-}
-
 /* As a program calls it. */
 static const char *shown_name(const struct node *n)
 {
@@ -35,7 +19,8 @@ static const char *shown_name(const struct node *n)
 static void put_index(struct routine *r, int i, const char *offset,
 		      int64_t whole)
 {
-	put(&r->l, "int64_t at = %s;", element(r, input(r, i), offset));
+	put(&r->l, "int64_t at = %s;",
+	    routine_element(r, routine_input(r, i), offset));
 	text_add(&r->l.t, "\n");
 	if (whole > 0)
 		put(&r->l, "if (at < 0 || at >= %lld)", (long long)whole);
@@ -81,18 +66,18 @@ static void write_gather(struct routine *r)
 	const struct value *x = r->n->in[0], *index = r->n->in[1];
 	const struct value *y = r->n->out[0];
 	int axis = (int)attr_int(r->n, "axis");
-	const char *at[MAX_RANK], *to, *from, *a = input(r, 0);
+	const char *at[MAX_RANK], *to, *from, *a = routine_input(r, 0);
 
 	takes_model(r);
 	routine_loops(r, index, 0, rank_of(index), at);
 	to = routine_offset(r, y, at);
 	put_index(r, 1, routine_offset(r, index, at), x->type.shape.d[axis]);
 	at[axis] = "at";
-	from = element(r, a, routine_offset(r, x, at));
+	from = routine_element(r, a, routine_offset(r, x, at));
 	if (put_local(r, x, axis))
 		from = arena_text(r->a, "%s ? %s : %s", owned(r, x, axis),
 				  from, zero(r, y->type.dtype));
-	put(&r->l, "%s = %s;", element(r, "y", to), from);
+	put(&r->l, "%s = %s;", routine_element(r, "y", to), from);
 }
 
 /* y[...] += src[...] in the type's own arithmetic. */
@@ -119,15 +104,15 @@ static void write_scatter_add(struct routine *r)
 	const char *at[MAX_RANK], *to, *from, *c;
 
 	takes_model(r);
-	routine_copy(r, "0", input(r, 0), "0",
+	routine_copy(r, "0", routine_input(r, 0), "0",
 		     routine_count(r, x, 0, rank_of(x)));
-	input(r, 1);
-	c = input(r, 2);
+	routine_input(r, 1);
+	c = routine_input(r, 2);
 	routine_loops(r, index, 0, rank_of(index), at);
-	from = element(r, c, routine_offset(r, src, at));
+	from = routine_element(r, c, routine_offset(r, src, at));
 	put_index(r, 1, routine_offset(r, index, at), x->type.shape.d[axis]);
 	at[axis] = "at";
-	to = element(r, "y", routine_offset(r, y, at));
+	to = routine_element(r, "y", routine_offset(r, y, at));
 	if (put_local(r, x, axis))
 		put_open(&r->l, "if (%s)", owned(r, x, axis));
 	put(&r->l, "%s = %s;", to, sum_of(r, t, to, from));
@@ -138,11 +123,11 @@ static void write_take(struct routine *r)
 	const struct value *table = r->n->in[0], *ids = r->n->in[1];
 	const char *n = routine_count(r, ids, 0, rank_of(ids));
 	const char *row = routine_count(r, table, 1, rank_of(table));
-	const char *a = input(r, 0), *to, *from, *i = "0";
+	const char *a = routine_input(r, 0), *to, *from, *i = "0";
 	enum dtype t = table->type.dtype;
 
 	takes_model(r);
-	input(r, 1);
+	routine_input(r, 1);
 	if (strcmp(n, "1")) {
 		put_open(&r->l, "for (int64_t i = 0; i < %s; i++)", n);
 		i = "i";
@@ -171,7 +156,7 @@ static void write_one_hot(struct routine *r)
 	enum dtype t = y->type.dtype;
 
 	takes_model(r);
-	input(r, 0);
+	routine_input(r, 0);
 	put(&r->l, "for (int64_t i = 0; i < %s; i++)",
 	    routine_count(r, y, 0, last + 1));
 	put(&r->l, "\ty[i] = 0;");
@@ -183,7 +168,7 @@ static void write_one_hot(struct routine *r)
 	if (put_local(r, y, last))
 		put_open(&r->l, "if (%s)", owned(r, y, last));
 	put(&r->l, "%s = %s;",
-	    element(r, "y", routine_plus(r, routine_times(r, columns, i),
+	    routine_element(r, "y", routine_plus(r, routine_times(r, columns, i),
 					 "at")),
 	    expr_put(r->a, t, expr_literal(r->a, t, 1, 1)));
 }

@@ -6,22 +6,6 @@
 
 #include "codegen/kernel.h"
 
-static int rank_of(const struct value *v)
-{
-	return v->type.shape.rank;
-}
-
-static const char *input(struct routine *r, int i)
-{
-	return param_value(r->e, &r->p, r->n->in[i], false);
-}
-
-static const char *element(struct routine *r, const char *name,
-			   const char *offset)
-{
-	return arena_text(r->a, "%s[%s]", name, offset);
-}
-
 /* ---- permute ---- */
 
 enum { STRIP = 32 };
@@ -61,7 +45,7 @@ static void write_permute(struct routine *r)
 {
 	const struct value *x = r->n->in[0], *y = r->n->out[0];
 	const int64_t *dims = node_attr(r->n, "dims")->ints;
-	const char *out[MAX_RANK], *in[MAX_RANK], *a = input(r, 0);
+	const char *out[MAX_RANK], *in[MAX_RANK], *a = routine_input(r, 0);
 	const char *to, *from;
 	int run = rank_of(y), to_last;
 
@@ -83,8 +67,8 @@ static void write_permute(struct routine *r)
 		routine_copy(r, to, a, from,
 			     routine_count(r, y, run, rank_of(y)));
 	else
-		put(&r->l, "%s = %s;", element(r, "y", to),
-		    element(r, a, from));
+		put(&r->l, "%s = %s;", routine_element(r, "y", to),
+		    routine_element(r, a, from));
 }
 
 /* ---- slice, concat ---- */
@@ -119,7 +103,7 @@ static void write_slice(struct routine *r)
 	int64_t step = attr_int(r->n, "step");
 	const char *start = arena_text(r->a, "%lld",
 				       (long long)attr_int(r->n, "start"));
-	const char *a = input(r, 0), *i = outer_loop(r, y, axis);
+	const char *a = routine_input(r, 0), *i = outer_loop(r, y, axis);
 	const char *n = routine_count(r, y, axis, rank_of(y));
 
 	if (step == 1) {
@@ -145,7 +129,7 @@ static void write_concat(struct routine *r)
 
 	for (int k = 0; k < r->n->nin; k++)
 		if (r->n->in[k]->type.shape.d[axis] != 0)
-			input(r, k);
+			routine_input(r, k);
 	i = outer_loop(r, y, axis);
 	for (int k = 0; k < r->n->nin; k++) {
 		const struct value *x = r->n->in[k];
@@ -154,7 +138,7 @@ static void write_concat(struct routine *r)
 		start += x->type.shape.d[axis];
 		if (x->type.shape.d[axis] == 0)
 			continue;
-		routine_copy(r, middle(r, y, axis, i, at), input(r, k),
+		routine_copy(r, middle(r, y, axis, i, at), routine_input(r, k),
 			     middle(r, x, axis, i, "0"),
 			     routine_count(r, x, axis, rank_of(x)));
 	}
@@ -178,7 +162,7 @@ static void write_pad(struct routine *r)
 	const struct value *x = r->n->in[0], *y = r->n->out[0];
 	enum dtype t = y->type.dtype;
 	double d = attr_float(r->n, "value");
-	const char *in[MAX_RANK], *out[MAX_RANK], *a = input(r, 0);
+	const char *in[MAX_RANK], *out[MAX_RANK], *a = routine_input(r, 0);
 	int last = rank_of(y) - 1;
 	const char *value = expr_literal(r->a, t, d, (int64_t)d);
 
@@ -216,7 +200,7 @@ static void write_argmax(struct routine *r)
 	int from = axis ? (int)axis->i : 0;
 	int to = axis ? from + 1 : rank_of(v);
 	enum dtype t = v->type.dtype, to_type = y->type.dtype;
-	const char *a = input(r, 0), *n = routine_count(r, v, from, to);
+	const char *a = routine_input(r, 0), *n = routine_count(r, v, from, to);
 	const char *inner = routine_count(r, v, to, rank_of(v));
 	const char *i = outer_loop(r, v, from), *j = "0", *first, *x, *at;
 
@@ -227,13 +211,13 @@ static void write_argmax(struct routine *r)
 	first = routine_plus(r, routine_times(r, routine_times(r, i, n),
 					      inner), j);
 	put(&r->l, "%s best = %s;", expr_type(t, false),
-	    expr_get(r->a, t, element(r, a, first)));
+	    expr_get(r->a, t, routine_element(r, a, first)));
 	put(&r->l, "int64_t at = 0;");
 	text_add(&r->l.t, "\n");
 	put_open(&r->l, "for (int64_t k = 1; k < %s; k++)", n);
 	x = routine_plus(r, first, routine_times(r, inner, "k"));
 	put(&r->l, "%s x = %s;", expr_type(t, false),
-	    expr_get(r->a, t, element(r, a, x)));
+	    expr_get(r->a, t, routine_element(r, a, x)));
 	text_add(&r->l.t, "\n");
 	put_open(&r->l, "if (%s)", is_better(r, t));
 	put(&r->l, "best = x;");
@@ -241,7 +225,7 @@ static void write_argmax(struct routine *r)
 	put_close(&r->l, r->l.indent - 2);
 	at = expr_cast(r->a, DT_I64, to_type, "at");
 	put(&r->l, "%s = %s;",
-	    element(r, "y", routine_plus(r, routine_times(r, i, inner), j)),
+	    routine_element(r, "y", routine_plus(r, routine_times(r, i, inner), j)),
 	    expr_put(r->a, to_type, at));
 }
 
@@ -299,7 +283,7 @@ static void write_iota(struct routine *r)
 
 	routine_loops(r, y, 0, rank_of(y), at);
 	k = routine_plus(r, param_first(r->e, &r->p, y, axis), at[axis]);
-	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
+	put(&r->l, "%s = %s;", routine_element(r, "y", routine_offset(r, y, at)),
 	    expr_put(r->a, t, iota_text(r->a, r->n, k)));
 }
 
@@ -350,7 +334,7 @@ static void write_random(struct routine *r)
 	else if (r->n->op == OP_bernoulli)
 		from = DT_I32;
 	x = t == DT_F32 && from == DT_F32 ? x : expr_cast(r->a, from, t, x);
-	put(&r->l, "%s = %s;", element(r, "y", routine_offset(r, y, at)),
+	put(&r->l, "%s = %s;", routine_element(r, "y", routine_offset(r, y, at)),
 	    expr_put(r->a, t, x));
 }
 

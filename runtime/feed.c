@@ -184,8 +184,21 @@ static sbp_status read_piece(sbp_model *m, const sbp_tensor *t,
 	return status;
 }
 
-static sbp_status read_local_input(sbp_model *m, const sbp_tensor *t,
-				   const char *pattern, sbp_message *e)
+static sbp_status write_piece(sbp_model *m, const sbp_tensor *t,
+			      const char *path, const sbp_box *box,
+			      sbp_message *e)
+{
+	return npy_write(path, t->dtype, t->rank, box->n, tensor_at(m, t), e);
+}
+
+/* Reads or writes this rank's own file, where it has a piece of T. */
+static sbp_status each_piece(sbp_model *m, const sbp_tensor *t,
+			     const char *pattern, sbp_message *e,
+			     sbp_status (*piece)(sbp_model *m,
+						 const sbp_tensor *t,
+						 const char *path,
+						 const sbp_box *box,
+						 sbp_message *e))
 {
 	sbp_box box;
 	sbp_status status;
@@ -196,9 +209,15 @@ static sbp_status read_local_input(sbp_model *m, const sbp_tensor *t,
 	path = rank_path(pattern, m->rank);
 	if (!path)
 		return message_set(e, SBP_FAILED, "out of memory");
-	status = read_piece(m, t, path, &box, e);
+	status = piece(m, t, path, &box, e);
 	free(path);
 	return status;
+}
+
+static sbp_status read_local_input(sbp_model *m, const sbp_tensor *t,
+				   const char *pattern, sbp_message *e)
+{
+	return each_piece(m, t, pattern, e, read_piece);
 }
 
 static sbp_status read_files(struct feed *f, sbp_model *m,
@@ -387,18 +406,7 @@ static sbp_status write_output(sbp_model *m, const sbp_tensor *t,
 static sbp_status write_local(sbp_model *m, const sbp_tensor *t,
 			      const char *pattern, sbp_message *e)
 {
-	sbp_box box;
-	sbp_status status;
-	char *path;
-
-	if (!tensor_piece(m, t, &box))
-		return SBP_OK;
-	path = rank_path(pattern, m->rank);
-	if (!path)
-		return message_set(e, SBP_FAILED, "out of memory");
-	status = npy_write(path, t->dtype, t->rank, box.n, tensor_at(m, t), e);
-	free(path);
-	return status;
+	return each_piece(m, t, pattern, e, write_piece);
 }
 
 sbp_status feed_outputs(sbp_model *m, const struct options *o, sbp_message *e)
