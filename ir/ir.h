@@ -73,6 +73,7 @@ struct source {
 	const char *text;	/* NUL-terminated */
 	uint32_t base, size;
 	bool prelude;
+	bool file;		/* source_read found it; PATH leads there */
 };
 /* NULL when it cannot be read (errno tells why). */
 const struct source *source_read(const char *path);

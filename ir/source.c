@@ -67,20 +67,22 @@ static bool read_all(int fd, struct text *t)
 
 const struct source *source_read(const char *path)
 {
-	const struct source *s = NULL;
+	struct entry *e = NULL;
 	struct text t = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
 
 	if (fd < 0)
 		return NULL;
 	text_add_n(&t, "", 0);
-	if (read_all(fd, &t))
-		s = source_text(path, t.at, t.n);
+	if (read_all(fd, &t) && source_text(path, t.at, t.n)) {
+		e = sources.at[sources.n - 1];
+		e->source.file = true;
+	}
 	error = errno;
 	close(fd);
 	text_free(&t);
 	errno = error;
-	return s;
+	return e ? &e->source : NULL;
 }
 
 static struct entry *entry_of(Span at)

@@ -298,7 +298,7 @@ static void print_price(const struct boxing *b, struct text *out)
 	else
 		text_add(out, "%lld bytes where none need be received",
 			 (long long)b->recv_busiest);
-	text_add(out, ", to take %.3g us instead of %.3g us\n",
+	text_add(out, ", to take %.2f us instead of %.2f us\n",
 		 b->seconds * 1e6, b->least_seconds * 1e6);
 }
 

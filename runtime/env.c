@@ -89,8 +89,9 @@ static sbp_status check_world(const char *name, int got, int world,
 	if (got == world)
 		return SBP_OK;
 	return message_set(e, SBP_USAGE,
-			   "this program is for %d rank%s, but %s is %d",
-			   world, world == 1 ? "" : "s", name, got);
+			   "this program is for %d rank%s, but %s is %d: "
+			   "start it with sbprun -n %d",
+			   world, world == 1 ? "" : "s", name, got, world);
 }
 
 /* Launchers without MASTER_PORT: a port that other jobs hardly have. */

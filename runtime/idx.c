@@ -16,6 +16,7 @@ enum { MAX_RATIO = 1032 };
 struct stream {
 	sbp_idx *f;
 	gzFile gz;		/* NULL: plain */
+	uLong sum;		/* CRC-32 of what came from gz */
 	uint64_t at;		/* in the unpacked file */
 	sbp_message *e;
 };
@@ -55,6 +56,7 @@ static sbp_status take(struct stream *s, void *to, uint64_t n)
 
 		if (got <= 0)
 			return gz_refuse(s);
+		s->sum = crc32(s->sum, to, (unsigned)got);
 		to = (char *)to + got;
 		n -= (unsigned)got;
 		s->at += (unsigned)got;
@@ -150,11 +152,39 @@ static sbp_status check_size(const struct stream *s, uint64_t bytes)
 	return SBP_OK;
 }
 
-static bool at_end(struct stream *s)
+static uint32_t little_endian(const unsigned char *b)
+{
+	return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 |
+	       (uint32_t)b[1] << 8 | b[0];
+}
+
+/* A gzip file ends with the sum and the size of what it holds. zlib says
+ * nothing of an end that is cut off, or of bytes behind it, so this looks. */
+static sbp_status check_trailer(struct stream *s)
+{
+	unsigned char end[8];
+	uint64_t size = s->f->file.size;
+
+	if (size < sizeof end)
+		return refuse(s, size, "the file ends early");
+	SBP_TRY(file_read(&s->f->file, size - sizeof end, end, sizeof end,
+			  s->e));
+	if (little_endian(end) == (uint32_t)s->sum &&
+	    little_endian(end + 4) == (uint32_t)s->at)
+		return SBP_OK;
+	return refuse(s, size, "the file ends early, or bytes follow what "
+			       "gzip wrote");
+}
+
+static sbp_status check_end(struct stream *s)
 {
 	char c;
 
-	return !s->gz || gzread(s->gz, &c, 1) <= 0;
+	if (!s->gz)
+		return SBP_OK;
+	if (gzread(s->gz, &c, 1) > 0)
+		return refuse(s, s->at, "trailing bytes");
+	return check_trailer(s);
 }
 
 static void widen(struct stream *s, int64_t n)
@@ -183,8 +213,7 @@ static sbp_status unpack(struct stream *s, int width, uint64_t bytes)
 		return message_set(s->e, SBP_FAILED, "%s: out of memory",
 				   s->f->file.path);
 	SBP_TRY(take(s, s->f->unpacked, bytes));
-	if (!at_end(s))
-		return refuse(s, s->at, "trailing bytes");
+	SBP_TRY(check_end(s));
 	if (width == 2)
 		widen(s, (int64_t)bytes / 2);
 	return SBP_OK;

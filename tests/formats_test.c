@@ -323,6 +323,10 @@ static void idx_damaged_gz(void)
 	if (stat(path, &s) || truncate(path, s.st_size / 2))
 		perror(path);
 	check_idx("idx gz cut", "ends early");
+	put_gz(bytes, 8 + 0xf00);
+	if (stat(path, &s) || truncate(path, s.st_size - 1))
+		perror(path);
+	check_idx("idx gz without its last byte", "ends early");
 }
 
 static void idx_values(void)

@@ -136,13 +136,15 @@ def test_per_rank(directory):
 def test_depfile(directory):
     write(directory, "part.sbp", "def twice(x) { return x + x }\n")
     np.save(os.path.join(directory, "c.npy"), np.ones(3, "f4"))
-    write(directory, "m.sbp", 'import "part.sbp"\nplacement p = cpu[0]\n'
+    write(directory, "m.sbp", 'import "part.sbp"\nlet n = 1\n'
+          'placement p = cpu[0]\n'
           'model m on p {\n const c: f32[3] = npy("c.npy")\n'
           ' y = twice(c)\n output y\n}\n')
-    run(SBPC, "-MD", "-o", "m", "m.sbp", cwd=directory)
+    run(SBPC, "-MD", "-D", "n=2", "-o", "m", "m.sbp", cwd=directory)
     with open(os.path.join(directory, "m.d"), encoding="utf-8") as f:
         rule = f.read()
     expect(rule.startswith("m:"), rule)
+    expect("-D" not in rule, f"{rule} has what is no file")
     for name in ("m.sbp", "part.sbp", "c.npy", "prelude.sbp"):
         expect(name in rule, f"{name} is not in {rule}")
     run(SBPC, "-MF", "x.dep", "-MT", "all things", "-o", "m", "m.sbp",

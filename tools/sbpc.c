@@ -248,7 +248,8 @@ static bool write_depfile(struct job *j)
 		return true;
 	text_add(&t, "%s:", target ? target : j->out);
 	for (int i = 0; i < source_count(); i++)
-		add_path(&t, source_nth(i)->path);
+		if (source_nth(i)->file)
+			add_path(&t, source_nth(i)->path);
 	for (int i = 0; i < j->b.files.at.n; i++)
 		add_path(&t, j->b.files.at.at[i]);
 	text_add(&t, "\n");
