@@ -57,6 +57,26 @@ def test_tools(directory):
             expect(not os.path.islink(path), f"{path} is a link")
 
 
+def test_page(directory):
+    """The commands and the program of docs/embedding.md, as written."""
+    if not shutil.which("cc"):
+        return
+    prefix = install(directory)
+    page = os.path.join(SAMPLES, "..", "docs", "embedding.md")
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    program = text.split("```c\n")[1].split("```")[0]
+    with open(os.path.join(directory, "user.c"), "w", encoding="utf-8") as f:
+        f.write(program)
+    part = text.split("## A model in a C or C++ program\n")[1]
+    script = part.split("\n`--emit=lib`")[0].replace("/opt/sbpc", prefix)
+    os.symlink(SAMPLES, os.path.join(directory, "samples"))
+    path = os.path.join(prefix, "bin") + ":" + os.environ["PATH"]
+    out = run("sh", "-ec", script, cwd=directory,
+              env=dict(os.environ, PATH=path)).split()
+    expect(len(out) == 2 and out[0] == out[1], str(out))
+
+
 def test_package(directory):
     if not shutil.which("gcc"):
         return
@@ -72,4 +92,4 @@ def test_package(directory):
     expect(run("build/user", cwd=directory) == "opened\n", "not opened")
 
 
-main(test_tools, test_package)
+main(test_tools, test_page, test_package)
