@@ -18,6 +18,7 @@ struct front_options {
 	const char *model;       /* --model, or NULL: the only one */
 	const char *const *keep; /* --keep: full names, last binding */
 	int nkeep;
+	int nshown; /* the last of them: only where no tensor has the name */
 	const char *prelude; /* path of prelude.sbp */
 	bool automatic; /* --auto: inputs and params that have no
 			 * distribution get '_', not B */

@@ -329,7 +329,21 @@ static bool is_output(const struct graph *g, Name name)
 	return false;
 }
 
-/* Outputs are there anyway. */
+static bool is_leaf_name(const struct graph *g, Name name)
+{
+	for (int i = 0; i < g->nodes.n; i++) {
+		const struct node *n = g->nodes.at[i];
+
+		if ((n->op == OP_input || n->op == OP_param ||
+		     n->op == OP_state || n->op == OP_constant) &&
+		    n->out[0]->name == name)
+			return true;
+	}
+	return false;
+}
+
+/* Outputs are there anyway, and what --show names may be an input: then it is
+ * that, however the program is started. */
 static void keep_values(struct low *l)
 {
 	for (int i = 0; i < l->o->nkeep; i++) {
@@ -337,7 +351,9 @@ static void keep_values(struct low *l)
 		struct value *v = map_get(&l->values, name);
 		struct names near = {0};
 
-		if (is_output(l->g, name))
+		if (is_output(l->g, name) ||
+		    (i >= l->o->nkeep - l->o->nshown &&
+		     is_leaf_name(l->g, name)))
 			continue;
 		if (v) {
 			alias(l, v, name)->keep = true;

@@ -226,5 +226,25 @@ def test_help(d):
     expect(out.count("usage: ") == 1, out)
 
 
+def test_show_rebound(d):
+    """A name that an input has is the input, compiled before or in memory."""
+    path = os.path.join(d, "r.sbp")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("placement g = cpu[0]\nmodel r on g {\n  input x: f32[2]\n"
+                "  x = x + 100\n  h = x * 2\n  y = h + 1\n  output y\n}\n")
+    np.save(os.path.join(d, "x.npy"), np.ones(2, "f4"))
+    feed = ["--input", "x=x.npy", "--show", "x"]
+    run(SBPC, path, "-o", "r", cwd=d)
+    shown = run("./r", *feed, cwd=d)
+    expect(shown.splitlines()[1] == "1 1", shown)
+    expect(run(SBPRUN, path, *feed, cwd=d) == shown, "sbprun differs")
+    out = run(SBPRUN, path, *feed[:2], "--show", "h", cwd=d)
+    expect(out.splitlines()[1] == "202 202", out)
+    run(SBPC, "--keep", "x", path, "-o", "r", cwd=d)
+    out = run("./r", *feed, cwd=d)
+    expect(out.splitlines()[1] == "101 101", out)
+
+
 main(test_files, test_other_mesh, test_local, test_show, test_show_many_axes,
-     test_load_refusals, test_bench, test_log, test_eval, test_help)
+     test_load_refusals, test_bench, test_log, test_eval, test_help,
+     test_show_rebound)

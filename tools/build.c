@@ -98,8 +98,11 @@ static enum exit_code read_graph(struct build *b, const char *path)
 
 enum exit_code build_read(struct build *b, const char *path, const char *keep)
 {
+	int before = b->front.nkeep;
+
 	if (keep)
 		add_keep(b, keep);
+	b->front.nshown = b->front.nkeep - before;
 	b->path = path;
 	if (ends_in(path, ".ir"))
 		return read_graph(b, path);

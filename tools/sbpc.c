@@ -339,11 +339,12 @@ static enum exit_code check_kind(const struct job *j)
 {
 	static const enum option_id id[] = {OPT_plan_check, OPT_deny,
 					    OPT_max_boxing_bytes,
-					    OPT_topology};
+					    OPT_topology, OPT_explain};
 	static const char *const name[] = {"plan-check", "deny",
-					   "max-boxing-bytes", "topology"};
+					   "max-boxing-bytes", "topology",
+					   "explain"};
 
-	for (int i = 0; i < 4 && j->kind == IR; i++)
+	for (int i = 0; i < 5 && j->kind == IR; i++)
 		if (option_given(&j->o, id[i]))
 			return (enum exit_code)usage_error(
 				SBPC, "--emit=ir makes no plan for --%s",
