@@ -231,6 +231,8 @@ def test_explain(directory):
 def test_arch(directory):
     run(SBPC, "--arch=x86-64-v3", "-O1", "-o", "mlp", MLP, cwd=directory)
     run(SBPRUN, "-n", "4", "./mlp", "--input", f"x={X}", cwd=directory)
+    run(SBPC, "--emit=cuda", "--arch=sm_90", "-o", "mlp", MLP, code=2,
+        cwd=directory)
     out = run(SBPC, "--arch=nosuch", "-o", "mlp", MLP, code=2, cwd=directory)
     expect("nosuch" in out, out)
 

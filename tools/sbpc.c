@@ -334,7 +334,8 @@ static enum exit_code read_model(struct job *j, bool *done)
 	return check_device(j);
 }
 
-/* The graph alone has no plan that could be checked. */
+/* The graph alone has no plan that could be checked, and nvcc, which compiles
+ * emitted CUDA, has its own architectures. */
 static enum exit_code check_kind(const struct job *j)
 {
 	static const enum option_id id[] = {OPT_plan_check, OPT_deny,
@@ -349,6 +350,10 @@ static enum exit_code check_kind(const struct job *j)
 			return (enum exit_code)usage_error(
 				SBPC, "--emit=ir makes no plan for --%s",
 				name[i]);
+	if (j->kind == CUDA && option_given(&j->o, OPT_arch))
+		return (enum exit_code)usage_error(
+			SBPC, "--arch is for cpu code: give nvcc its -arch "
+			      "when it compiles what --emit=cuda writes");
 	return DONE;
 }
 
