@@ -168,7 +168,8 @@ static void write_one_hot(struct routine *r)
 	if (put_local(r, y, last))
 		put_open(&r->l, "if (%s)", owned(r, y, last));
 	put(&r->l, "%s = %s;",
-	    routine_element(r, "y", routine_plus(r, routine_times(r, columns, i),
+	    routine_element(r, "y",
+			    routine_plus(r, routine_times(r, columns, i),
 					 "at")),
 	    expr_put(r->a, t, expr_literal(r->a, t, 1, 1)));
 }

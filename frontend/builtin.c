@@ -55,8 +55,9 @@ static Val to_int(struct low *l, const struct expr *e, double x)
 	return fail(l, e->span, "the integer does not fit 64 bits");
 }
 
-static Val call_floor(struct low *l, const struct expr *e,
-		      const struct args *args)
+/* An integer is itself; another number is brought to one by TO. */
+static Val rounded(struct low *l, const struct expr *e,
+		   const struct args *args, double (*to)(double))
 {
 	double x;
 	Val ok;
@@ -64,19 +65,19 @@ static Val call_floor(struct low *l, const struct expr *e,
 	if (args->n == 1 && args->at[0].v.kind == V_INT)
 		return args->at[0].v;
 	ok = one_number(l, e, args, &x);
-	return ok.kind == V_BAD ? ok : to_int(l, e, floor(x));
+	return ok.kind == V_BAD ? ok : to_int(l, e, to(x));
+}
+
+static Val call_floor(struct low *l, const struct expr *e,
+		      const struct args *args)
+{
+	return rounded(l, e, args, floor);
 }
 
 static Val call_ceil(struct low *l, const struct expr *e,
 		     const struct args *args)
 {
-	double x;
-	Val ok;
-
-	if (args->n == 1 && args->at[0].v.kind == V_INT)
-		return args->at[0].v;
-	ok = one_number(l, e, args, &x);
-	return ok.kind == V_BAD ? ok : to_int(l, e, ceil(x));
+	return rounded(l, e, args, ceil);
 }
 
 static Val extreme(struct low *l, const struct expr *e, const struct args *args,
