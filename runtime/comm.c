@@ -218,13 +218,7 @@ static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
 
 static bool arrived(const struct watch *w)
 {
-	uint64_t at = atomic_load_explicit(w->at, memory_order_acquire);
-
-	if (!w->other)
-		return at >= w->n;
-	return at == w->n || atomic_load_explicit(w->other,
-						  memory_order_acquire) ==
-				     w->n;
+	return atomic_load_explicit(w->at, memory_order_acquire) >= w->n;
 }
 
 /* Spinning that was in vain makes the next time shorter: the peer may not
@@ -305,7 +299,7 @@ sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
 		     uint64_t n, sbp_message *e)
 {
-	struct watch w = {&c->control[peer]->flag[lane][flag].at, NULL, n};
+	struct watch w = {&c->control[peer]->flag[lane][flag].at, n};
 
 	return comm_watch(c, peer, &w, e);
 }
