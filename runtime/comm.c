@@ -23,7 +23,8 @@ enum {
 
 void comm_start(struct comm *c, int local)
 {
-	c->spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+	c->most_spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+	c->spins = c->most_spins;
 	c->start_ticks = comm_ticks();
 	c->start_seconds = comm_seconds();
 }
@@ -227,7 +228,7 @@ static bool spin(struct comm *c, const struct watch *w)
 {
 	for (int i = 0; i < c->spins; i++) {
 		if (arrived(w)) {
-			if (c->spins < MOST_SPINS && i > LEAST_SPINS / 2)
+			if (c->spins < c->most_spins && i > LEAST_SPINS / 2)
 				c->spins *= 2;
 			return true;
 		}

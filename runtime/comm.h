@@ -89,7 +89,7 @@ struct comm {
 	int64_t *arena_bytes;		/* by rank; of processes */
 	int *pidfd;			/* by rank, or -1 */
 	double timeout;			/* seconds */
-	int spins;			/* of a wait, before it yields */
+	int spins, most_spins;		/* of a wait, before it yields */
 	bool follows;			/* saw that another has failed */
 	uint64_t host;			/* operations in LANE_HOST so far */
 	struct outbox out[RINGS];
