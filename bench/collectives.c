@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", sbp_error(m));
 		return 1;
 	}
-	pin(m->rank, p.world);
+	pin(m->rank);
 	take_figures(m->rank, p.world, argc > 1 ? atol(argv[1]) : LARGEST,
 		     run);
 	sbp_close(m);

@@ -28,22 +28,19 @@ static inline double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Each rank on a core of its own, where there are as many. */
-static inline void pin(int rank, int ranks)
+/* Ranks on the cores in turn. */
+static inline void pin(int rank)
 {
 	cpu_set_t all, own;
-	int at = 0;
+	int n, core = 0;
 
-	if (sched_getaffinity(0, sizeof all, &all) != 0 ||
-	    CPU_COUNT(&all) < ranks)
+	if (sched_getaffinity(0, sizeof all, &all) != 0)
 		return;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &all) || at++ != rank)
-			continue;
-		CPU_ZERO(&own);
-		CPU_SET(cpu, &own);
-		sched_setaffinity(0, sizeof own, &own);
-	}
+	for (n = rank % CPU_COUNT(&all); !CPU_ISSET(core, &all) || n-- > 0;)
+		core++;
+	CPU_ZERO(&own);
+	CPU_SET(core, &own);
+	sched_setaffinity(0, sizeof own, &own);
 }
 
 static inline int by_size(const void *a, const void *b)

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	pin(rank, ranks);
+	pin(rank);
 	in_place = argc > 3;
 	from = buffer();
 	to = buffer();
