@@ -74,7 +74,8 @@ sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 }
 
 /* The place of PEER's message N, once it is there. Past it there may be newer
- * ones, if this rank has let the sender go round without looking. */
+ * ones, if this rank has let the sender go round without looking. The next one
+ * is fetched: a sender that runs ahead has written it. */
 static sbp_status find_place(struct comm *c, int peer, enum ring ring,
 			     uint64_t n, int *place, sbp_message *e)
 {
@@ -93,7 +94,9 @@ static sbp_status find_place(struct comm *c, int peer, enum ring ring,
 	while (atomic_load_explicit(number_at(from, ring, *place),
 				    memory_order_acquire) != n)
 		*place = *place > 0 ? *place - 1 : last_place[ring];
-	c->peer[peer].in[ring].next = next_place(ring, *place);
+	at = next_place(ring, *place);
+	__builtin_prefetch((const void *)number_at(from, ring, at));
+	c->peer[peer].in[ring].next = at;
 	c->peer[peer].in[ring].seen = n;
 	return SBP_OK;
 }
