@@ -53,6 +53,19 @@ def test_environment(directory):
     expect(out.startswith("0 1 0 1 localhost"), out)
 
 
+def test_cores(directory):
+    path = script(directory, "grep Cpus_allowed: /proc/self/status\n")
+    cores = len(os.sched_getaffinity(0))
+    own = run(path).split()
+    out = run(SBPRUN, "-n", str(cores), path).split()
+    expect(out == own * cores, f"ranks that have cores are not bound: {out}")
+    out = run(SBPRUN, "-n", str(2 * cores), path).split()[1::2]
+    masks = [int(mask.replace(",", ""), 16) for mask in out]
+    expect(len(masks) == 2 * cores and len(set(masks)) == cores and
+           all(bin(mask).count("1") == 1 and masks.count(mask) == 2
+               for mask in masks), f"two ranks on each core: {out}")
+
+
 def test_usage(directory):
     path = script(directory, "exit 0\n")
     for args, part in ((["-n", "0", path], "1 to"),
@@ -220,7 +233,7 @@ def test_model_in_memory(directory):
     expect(os.path.exists(os.path.join(BIN, "sbprun")), "no sbprun")
 
 
-main(test_environment, test_usage, test_exit_codes, test_stubborn_ranks,
-     test_long_lines, test_kill_9, test_signals, test_grandchildren,
-     test_two_jobs, test_world_size, test_address, test_builds_differ,
-     test_cuda, test_model_in_memory)
+main(test_environment, test_cores, test_usage, test_exit_codes,
+     test_stubborn_ranks, test_long_lines, test_kill_9, test_signals,
+     test_grandchildren, test_two_jobs, test_world_size, test_address,
+     test_builds_differ, test_cuda, test_model_in_memory)

@@ -334,29 +334,29 @@ static struct model *moved(int n, Sbp from, Sbp to, bool again)
 	return m;
 }
 
+/* WANT: what the refusal says, NULL for none. */
+static void check_target(struct model *m, int64_t away, const char *want,
+			 const char *what)
+{
+	const char *why = put_target(m, away);
+
+	check(want ? why && strstr(why, want) : !why, what, why);
+}
+
 /* Only an all-reduce of two parts may be in place, on the dot, and if its
  * source is of no further use. */
 static void test_in_place(void)
 {
+	static const char over[] = "writes where peers read";
 	Sbp p = sbp_p(RED_SUM), b = sbp_b(), s = sbp_s(0);
-	const char *why;
 
-	why = put_target(moved(2, p, b, false), 0);
-	check(!why, "in place", why);
-	why = put_target(moved(2, p, b, false), 64);
-	check(why && strstr(why, "writes where peers read"), "beside", why);
-	why = put_target(moved(2, p, b, true), 0);
-	check(why && strstr(why, "sends what has been overwritten"),
-	      "of further use", why);
-	why = put_target(moved(2, p, s, false), 0);
-	check(why && strstr(why, "writes where peers read"),
-	      "reduce-scatter in place", why);
-	why = put_target(moved(2, s, b, false), 0);
-	check(why && strstr(why, "writes where peers read"),
-	      "all-gather in place", why);
-	why = put_target(moved(3, p, b, false), 0);
-	check(why && strstr(why, "writes where peers read"),
-	      "three parts in place", why);
+	check_target(moved(2, p, b, false), 0, NULL, "in place");
+	check_target(moved(2, p, b, false), 64, over, "beside");
+	check_target(moved(2, p, b, true), 0,
+		     "sends what has been overwritten", "of further use");
+	check_target(moved(2, p, s, false), 0, over, "a reduce-scatter");
+	check_target(moved(2, s, b, false), 0, over, "an all-gather");
+	check_target(moved(3, p, b, false), 0, over, "three parts");
 }
 
 /* A compiler whose own communication does not match ends as a bug. */
