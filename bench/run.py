@@ -160,16 +160,18 @@ def bench_compile(args, folder):
           alternate(min(args.rounds, 3), takers))
 
 
+IN_PLACE = ", in place"
+
+
 def collective_commands(folder):
-    """Name -> the commands, by ranks, largest size and seconds: of an MPI with
-    the operand in a buffer of its own, and in place."""
+    """Name -> the command, by ranks, largest size and seconds."""
     lib = os.path.join(BIN, "..", "lib", "sbpc", "libsbp.a")
     include = os.path.join(BIN, "..", "include", "sbpc")
     flags = ["-O2", "-std=c11", "-D_GNU_SOURCE"]
     ours, takers = os.path.join(folder, "collectives"), {}
     run(["cc", *flags, "-I", include, os.path.join(HERE, "collectives.c"),
          lib, "-lm", "-ldl", "-lpthread", "-o", ours])
-    takers["sbpc"] = lambda *more: [[SBPRUN, "-n", more[0], ours, *more[1:]]]
+    takers["sbpc"] = lambda n, *more: [SBPRUN, "-n", n, ours, *more]
     for name, flavour, more in (
             ("Open MPI", "openmpi", ["--allow-run-as-root", "--oversubscribe"]),
             ("MPICH", "mpich", [])):
@@ -178,44 +180,48 @@ def collective_commands(folder):
         out = f"{ours}_{flavour}"
         run([f"mpicc.{flavour}", *flags,
              os.path.join(HERE, "collectives_mpi.c"), "-o", out])
-        takers[name] = lambda n, *given, out=out, f=flavour, m=more: [
-            [f"mpirun.{f}", *m, "-n", n, out, *given, *how]
-            for how in ([], ["in-place"])]
+        for where, last in (("", []), (IN_PLACE, ["in-place"])):
+            takers[name + where] = (
+                lambda n, *given, out=out, f=flavour, m=more, last=last:
+                [f"mpirun.{f}", *m, "-n", n, out, *given, *last])
     return takers
 
 
-def collective_figures(commands):
-    """(operation, size) -> (median, least) in us, as far as it came, of the
-    command that has the lesser median."""
+def collective_figures(command):
+    """(operation, size) -> (median, least) in us, as far as it came."""
+    done = subprocess.run(command, capture_output=True, text=True)
     figures = {}
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True)
-        for line in done.stdout.splitlines():
-            word = line.split()
-            if len(word) != 4 or not word[1].isdigit():
-                continue
-            key, taken = (word[0], int(word[1])), tuple(map(float, word[2:]))
-            figures[key] = min(figures.get(key, taken), taken)
+    for line in done.stdout.splitlines():
+        word = line.split()
+        if len(word) == 4 and word[1].isdigit():
+            figures[word[0], int(word[1])] = float(word[2]), float(word[3])
     return figures
+
+
+def nearest(mids, wanted):
+    """The fastest peer whose name is WANTED, as a ratio."""
+    peers = [mid for name, mid in mids.items()
+             if name != "sbpc" and wanted(name)]
+    return f"{min(peers) / mids['sbpc']:9.2f} x" if peers else f"{'-':>11}"
 
 
 def collective_table(ranks, runs):
     """RUNS: name -> the figures of each round."""
-    print(f"\nCollectives, {ranks} ranks, us: median (min)")
-    print(f"  {'':26}" + "".join(f"{name:>24}" for name in runs) +
-          "   nearest peer / sbpc")
+    print(f"\nCollectives, {ranks} ranks, us: median (min); the fastest peer "
+          "/ sbpc: of all, of those not in place")
+    print(f"  {'':24}" + "".join(f"{name:>22}" for name in runs))
     for key in runs["sbpc"][0]:
-        row, mids = f"  {key[0]:15}{key[1]:11}", {}
+        row, mids = f"  {key[0]:15}{key[1]:9}", {}
         for name, rounds in runs.items():
             taken = [r[key] for r in rounds if key in r]
             if not taken:
-                row += f"{'-':>24}"
+                row += f"{'-':>22}"
                 continue
             mids[name] = statistics.median(mid for mid, _ in taken)
-            row += (f"{mids[name]:12.2f} "
-                    f"{'(%.2f)' % min(low for _, low in taken):>11}")
-        peers = [mid for name, mid in mids.items() if name != "sbpc"]
-        print(row + (f"{min(peers) / mids['sbpc']:12.2f} x" if peers else ""))
+            row += (f"{mids[name]:11.2f} "
+                    f"{'(%.2f)' % min(low for _, low in taken):>10}")
+        print(row + nearest(mids, lambda name: True) +
+              nearest(mids, lambda name: IN_PLACE not in name))
 
 
 def bench_collectives(args, folder):
