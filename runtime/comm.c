@@ -15,7 +15,7 @@
 #include "runtime/private.h"
 
 enum {
-	LEAST_SPINS = 16,	/* under 1 us */
+	LEAST_SPINS = 8,	/* a fraction of 1 us */
 	MOST_SPINS = 2048,	/* 50 to 90 us */
 	YIELDS = 40,		/* then: the peer may wait for this core */
 	NAP_MS = 10,		/* between looks at the peers */
