@@ -159,7 +159,7 @@ sbp_status data_read(const struct data_set *d, const char *field,
 		     int64_t first, const sbp_box *box, sbp_dtype as,
 		     void *to, sbp_message *e);
 
-/* ---- random.c: initial values; random.h has the generator ---- */
+/* ---- random.c: initial values; sbp_random.h has the generator ---- */
 
 /* The elements of BOX of a param, state or const named NAME; not for
  * SBP_INIT_NONE nor local data. */
