@@ -312,6 +312,8 @@ struct sigs op_signatures(struct arena *a, const struct node *n);
  * the shard shapes of every rank: nested splits, reshape, ... IN and OUT have
  * one Dist a tensor, all on one placement. */
 bool op_legal(const struct node *n, const Dist *in, const Dist *out);
+/* "S(0), B -> S(0)": a 1-D signature of N. */
+const char *sig_text(const struct node *n, const Sbp *in, const Sbp *out);
 /* Why IN -> OUT is illegal: the rule that fails, on which mesh axis. */
 const char *op_why_not(const struct node *n, const Dist *in, const Dist *out);
 /* Walks the table; reports through bug(). */

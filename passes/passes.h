@@ -489,6 +489,10 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+/* 1-D signatures that a reproducible program does without on some mesh axis;
+ * those that take a tensor in parts only if PARTS. */
+struct sigs candidates_withheld(struct space *s, struct arena *a,
+				const struct candidates *c, bool parts);
 /* Of converting output OUT of row ROW to TO. */
 struct price candidates_price(struct space *s, const struct candidates *c,
 			      int out, int row, int to);
