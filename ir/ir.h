@@ -206,6 +206,8 @@ int dist_nth(Dist d, int k);
 /* The mesh axes that split tensor axis AXIS, outermost first; how many. */
 int dist_chain(Dist d, int axis, int chain[MAX_MESH]);
 Dist dist_on(const struct placement *p, Sbp all);	/* the term everywhere */
+/* The same with B along mesh axes of one device, where all terms mean that. */
+Dist dist_plain(Dist d);
 /* Same placement (placement_eq), terms, and order where it matters. Along a
  * mesh axis of one device all terms are the same. */
 bool dist_eq(Dist a, Dist b);

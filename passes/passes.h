@@ -190,7 +190,8 @@ void passes_list(FILE *out);
  *          nests agree
  *   fresh  else: devices of coordinate 0 keep
  * The identity is that of the last axis of P on which the device's coordinate
- * is not 0, or of TO's only kind.
+ * is not 0, or of TO's only kind. Mesh axes of one device count as B, whatever
+ * their terms are.
  */
 struct flow {
 	bool same;		/* both placements are equal */
