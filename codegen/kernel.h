@@ -216,8 +216,9 @@ const char *routine_count(struct routine *r, const struct value *v, int from,
 /* The offset of an element of V: AT has an index for each axis. */
 const char *routine_offset(struct routine *r, const struct value *v,
 			   const char *const *at);
-/* Opens loops over axes [FROM, TO) of V; AT gets their indices, "0" for an
- * extent of 1. */
+/* Opens a loop of N turns over axis AXIS; its index, "0" for one turn. */
+const char *routine_loop(struct routine *r, int axis, const char *n);
+/* Opens loops over axes [FROM, TO) of V; AT gets their indices. */
 void routine_loops(struct routine *r, const struct value *v, int from, int to,
 		   const char **at);
 /* Copies COUNT elements of FROM at AT to y at TO. */

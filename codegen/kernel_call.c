@@ -151,20 +151,21 @@ const char *routine_offset(struct routine *r, const struct value *v,
 	return s;
 }
 
+const char *routine_loop(struct routine *r, int axis, const char *n)
+{
+	char c = "ijklpqrs"[axis];
+
+	if (!strcmp(n, "1"))
+		return "0";
+	put_open(&r->l, "for (int64_t %c = 0; %c < %s; %c++)", c, c, n, c);
+	return arena_text(r->a, "%c", c);
+}
+
 void routine_loops(struct routine *r, const struct value *v, int from, int to,
 		   const char **at)
 {
-	for (int i = from; i < to; i++) {
-		const char *n = param_axis(r->e, &r->p, v, i);
-		char c = "ijklpqrs"[i];
-
-		at[i] = "0";
-		if (!strcmp(n, "1"))
-			continue;
-		at[i] = arena_text(r->a, "%c", c);
-		put_open(&r->l, "for (int64_t %c = 0; %c < %s; %c++)", c, c, n,
-			 c);
-	}
+	for (int i = from; i < to; i++)
+		at[i] = routine_loop(r, i, param_axis(r->e, &r->p, v, i));
 }
 
 /* An extent that varies may be negative for all that a compiler knows, and

@@ -228,8 +228,10 @@ static const char *pattern_text(struct tables *t, const struct node *n)
 
 	text_add(&row, "{%s, ", dtype_constant(t->e->arena, type.dtype));
 	add_shape(&row, type.shape);
-	text_add(&row, ", %s, ", dist_macro(t, n->in[0]->dist, t->out));
-	text_add(&row, "%s, ", dist_macro(t, n->out[0]->dist, t->out));
+	text_add(&row, ", %s, ",
+		 dist_macro(t, dist_plain(n->in[0]->dist), t->out));
+	text_add(&row, "%s, ",
+		 dist_macro(t, dist_plain(n->out[0]->dist), t->out));
 	copy = arena_text(t->e->arena, "%s", row.at);
 	text_free(&row);
 	return copy;

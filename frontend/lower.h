@@ -94,6 +94,8 @@ void val_print(struct text *t, Val v); /* as "{v}" shows it */
 const char *val_show(struct low *l, Val v);
 Val val_binary(struct low *l, enum oper op, Val a, Val b, Span at);
 Val val_unary(struct low *l, enum oper op, Val a, Span at);
+/* Reports it. */
+Val val_overflow(struct low *l, Span at);
 bool int_fits(enum dtype t, int64_t i);
 /* V as an integer, a list of integers, ...; false after an error that begins
  * with WHAT. V_BAD fails silently. */

@@ -82,12 +82,26 @@ static struct value *move_scalar(struct low *l, struct value *v,
 	return n->out[0];
 }
 
+/* A value as the program writes it, if it has a name or is one short line. */
+static const char *operand_text(struct low *l, const struct value *v)
+{
+	Span at = v->def->span;
+	const struct source *s = source_of(at);
+	int n = (int)(at.hi - at.lo);
+	const char *text = s ? s->text + (at.lo - s->base) : "";
+
+	if (v->name)
+		return v->name;
+	if (!s || n > 40 || memchr(text, '\n', (size_t)n))
+		return "x";
+	return arena_text(l->a, v->def->nin < 2 ? "%.*s" : "(%.*s)", n, text);
+}
+
 static bool meet(struct low *l, const struct placement *on, int nin,
 		 struct value **in, Span at)
 {
 	for (int i = 0; i < nin; i++) {
 		const struct placement *p = in[i]->def->on;
-		const char *name = in[i]->name ? in[i]->name : "x";
 
 		if (!p || same_place(p, on))
 			continue;
@@ -95,7 +109,7 @@ static bool meet(struct low *l, const struct placement *on, int nin,
 			in[i] = move_scalar(l, in[i], on, at);
 			continue;
 		}
-		hint(l, "%s on %s", name, on->name);
+		hint(l, "%s on %s", operand_text(l, in[i]), on->name);
 		fail(l, at, "operands on different placements: '%s' and '%s'",
 		     on->name, p->name);
 		return false;

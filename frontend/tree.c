@@ -82,10 +82,12 @@ static char *digits(struct parse *p, Span at)
 struct expr *tree_int(struct parse *p, Span at)
 {
 	struct expr *e = tree_expr(p, E_INT, at);
+	unsigned long long i;
 
 	errno = 0;
-	e->i = strtoll(digits(p, at), NULL, 10);
-	if (errno) {
+	i = strtoull(digits(p, at), NULL, 10);
+	e->i = (int64_t)i;
+	if (errno || i > (unsigned long long)INT64_MAX + 1) {
 		p->errors++;
 		diag_error(at, "the number does not fit 64 bits");
 	}

@@ -208,6 +208,33 @@ static void allow(struct space *s, struct maker *m)
 	}
 }
 
+static bool takes_parts(const struct maker *m, const struct sig *x)
+{
+	for (int i = 0; i < m->nin; i++)
+		if (x->in[i].kind == SBP_P)
+			return true;
+	return false;
+}
+
+struct sigs candidates_withheld(struct space *s, struct arena *a,
+				const struct candidates *c, bool parts)
+{
+	const struct maker *m = c->maker;
+	struct sigs out = {NEW_N(a, struct sig, m->sigs.n + 1), 0};
+
+	for (int i = 0; i < m->sigs.n; i++) {
+		const struct sig *x = &m->sigs.at[i];
+		int k = 0;
+
+		while (k < m->naxes &&
+		       (!sig_allowed(m, x, k) || sig_repeats(s, m, x, k)))
+			k++;
+		if (k < m->naxes && (parts || !takes_parts(m, x)))
+			out.at[out.n++] = *x;
+	}
+	return out;
+}
+
 static void type_ids(struct space *s, struct maker *m)
 {
 	const struct node *n = m->r.n;

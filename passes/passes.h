@@ -190,7 +190,8 @@ void passes_list(FILE *out);
  *          nests agree
  *   fresh  else: devices of coordinate 0 keep
  * The identity is that of the last axis of P on which the device's coordinate
- * is not 0, or of TO's only kind.
+ * is not 0, or of TO's only kind. Mesh axes of one device count as B, whatever
+ * their terms are.
  */
 struct flow {
 	bool same;		/* both placements are equal */
@@ -489,6 +490,10 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+/* 1-D signatures that a reproducible program does without on some mesh axis;
+ * those that take a tensor in parts only if PARTS. */
+struct sigs candidates_withheld(struct space *s, struct arena *a,
+				const struct candidates *c, bool parts);
 /* Of converting output OUT of row ROW to TO. */
 struct price candidates_price(struct space *s, const struct candidates *c,
 			      int out, int row, int to);

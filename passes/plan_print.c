@@ -193,11 +193,14 @@ void plan_print_json(const struct program *p, FILE *out)
 		text_add(&t, i ? ",\n   " : "\n   ");
 		json_boxing(&t, p->boxings.at[i]);
 	}
-	text_add(&t, "],\n \"recv_busiest\": %lld, \"recv_total\": %lld, "
-		     "\"peak_memory\": {\"rank\": %d, \"bytes\": %lld}, "
-		     "\"kernels\": %d, \"collectives\": %d}\n",
+	text_add(&t,
+		 "],\n \"recv_busiest\": %lld, \"recv_total\": %lld, "
+		 "\"peak_memory\": {\"rank\": %d, \"bytes\": %lld}, "
+		 "\"kernels\": %d, \"collectives\": %d, "
+		 "\"reproducible\": %s}\n",
 		 (long long)p->recv_busiest, (long long)p->recv_total, rank,
-		 (long long)peak, p->kernels, p->collectives);
+		 (long long)peak, p->kernels, p->collectives,
+		 p->reproducible ? "true" : "false");
 	put(&t, out);
 }
 

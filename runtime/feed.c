@@ -409,6 +409,33 @@ static sbp_status write_local(sbp_model *m, const sbp_tensor *t,
 	return each_piece(m, t, pattern, e, write_piece);
 }
 
+static sbp_status check_piece(sbp_model *m, const sbp_tensor *t,
+			      const char *path, const sbp_box *box,
+			      sbp_message *e)
+{
+	(void)m, (void)t, (void)box;
+	return writer_check(path, e);
+}
+
+sbp_status feed_check_outputs(sbp_model *m, const struct options *o,
+			      sbp_message *e)
+{
+	const sbp_program *p = m->private_->p;
+
+	for (int i = 0; i < o->output.n && m->rank == 0; i++)
+		SBP_TRY(writer_check(o->output.at[i].value, e));
+	if (o->save && m->rank == 0)
+		SBP_TRY(writer_check(o->save, e));
+	for (int i = 0; i < o->local_output.n; i++) {
+		const struct pair *x = &o->local_output.at[i];
+		int t = tensor_find(p, x->name, ROLES_ALL);
+
+		SBP_TRY(each_piece(m, &p->tensors[t], x->value, e,
+				   check_piece));
+	}
+	return SBP_OK;
+}
+
 sbp_status feed_outputs(sbp_model *m, const struct options *o, sbp_message *e)
 {
 	const sbp_program *p = m->private_->p;

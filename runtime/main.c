@@ -23,13 +23,15 @@ struct session {
 	bool warned;
 };
 
+/* RANK -1: not known. */
 static void complain(const struct session *s, int rank, const sbp_message *e)
 {
 	char prefix[32], own[32];
 
 	snprintf(own, sizeof own, "rank %d, ", rank);
 	snprintf(prefix, sizeof prefix, "rank %d: ", rank);
-	if (s->p->world == 1 || strncmp(e->text, own, strlen(own)) == 0)
+	if (s->p->world == 1 || rank < 0 ||
+	    strncmp(e->text, own, strlen(own)) == 0)
 		prefix[0] = 0;
 	fflush(stdout);
 	fprintf(stderr, "%s: %s%s\n", s->p->name, prefix, e->text);
@@ -63,6 +65,7 @@ static sbp_status read_all(struct session *s, int only, int argc, char **argv,
 	struct env env;
 	sbp_message e;
 	sbp_status status = env_read(&env, s->p->world, &e);
+	int threads;
 
 	*rank = env.rank;
 	if (options_read(&s->o, argc, argv, &e) != SBP_OK)
@@ -73,6 +76,8 @@ static sbp_status read_all(struct session *s, int only, int argc, char **argv,
 		status = feed_check(s->p, &s->o, &e);
 	if (status == SBP_OK)
 		status = check_rank(only, *rank, &e);
+	if (status == SBP_OK)
+		status = env_threads(env.local_world, &threads, &e);
 	if (status != SBP_OK)
 		complain_once(s, *rank, &e);
 	return status;
@@ -109,6 +114,7 @@ static void warn(void *context, const char *text)
 
 static sbp_status prepare(struct session *s, sbp_message *e)
 {
+	SBP_TRY(feed_check_outputs(s->m, &s->o, e));
 	if (s->o.load)
 		SBP_TRY(model_load(s->m, s->o.load, warn, s, e));
 	SBP_TRY(feed_open(&s->feed, s->m, &s->o, e));
@@ -165,6 +171,13 @@ static sbp_status run_steps(struct session *s, sbp_message *e)
 	return SBP_OK;
 }
 
+static sbp_status flush_output(sbp_message *e)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return message_set(e, SBP_FAILED, "stdout cannot be written");
+	return SBP_OK;
+}
+
 static sbp_status run(struct session *s, sbp_message *e)
 {
 	SBP_TRY(run_steps(s, e));
@@ -176,9 +189,7 @@ static sbp_status run(struct session *s, sbp_message *e)
 	SBP_TRY(comm_barrier(&s->m->private_->comm, e));
 	if (s->o.bench)
 		SBP_TRY(bench_report(s->m, &s->bench, e));
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return message_set(e, SBP_FAILED, "stdout cannot be written");
-	return SBP_OK;
+	return flush_output(e);
 }
 
 /* A step says itself where it failed; for the rest that is after a step. */
@@ -194,10 +205,24 @@ static sbp_status lose(struct session *s, const sbp_message *e)
 	return model_fail(s->m, SBP_FAILED, &full);
 }
 
+static sbp_status summary_alone(struct session *s)
+{
+	sbp_message e;
+
+	if (s->m->rank != 0)
+		return SBP_OK;
+	show_summary(s->m);
+	if (flush_output(&e) == SBP_OK)
+		return SBP_OK;
+	return lose(s, &e);
+}
+
 static sbp_status serve(struct session *s)
 {
 	sbp_message e = {""};
 
+	if (!s->o.runs && s->o.summary)
+		return summary_alone(s);
 	SBP_TRY(agree(s, prepare(s, &e), &e));
 	if (s->o.summary && s->m->rank == 0)
 		show_summary(s->m);
@@ -253,7 +278,7 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
-		if (me == 0)
+		if (me <= 0)
 			options_help(argc > 0 ? argv[0] : p->name);
 	} else if (status == SBP_OK) {
 		status = open_and_serve(&s, me);

@@ -33,7 +33,8 @@ struct env {
 	char job[128], token[128];
 	double timeout;		/* seconds */
 };
-/* Reads who this process is, for a program of WORLD ranks. */
+/* Reads who this process is, for a program of WORLD ranks. After an error
+ * env->rank is -1 where it is not known. */
 sbp_status env_read(struct env *env, int world, sbp_message *e);
 /* For ranks that are threads: the time limit alone. */
 sbp_status env_group(struct env *env, sbp_message *e);
@@ -266,6 +267,7 @@ struct options {
 	char **show;
 	int nshow;
 	bool eval, summary, quiet, help, has_seed;
+	bool runs;		/* not --summary alone */
 	int64_t steps, bench;
 	uint64_t seed;
 };
@@ -291,6 +293,10 @@ sbp_status feed_batch(struct feed *f, sbp_model *m, int64_t number,
 void feed_close(struct feed *f, const sbp_program *p);
 sbp_status feed_outputs(sbp_model *m, const struct options *o,
 			sbp_message *e);
+/* Whether this rank could write what it will have to after the steps. */
+sbp_status feed_check_outputs(sbp_model *m, const struct options *o,
+			      sbp_message *e);
+
 /* ---- bench.c ---- */
 
 struct bench {

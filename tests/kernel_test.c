@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/formats.h"
-#include "runtime/kernel.h"
+#include "runtime/sbp_kernel.h"
 
 static int passed, failed;
 

@@ -96,8 +96,7 @@ def test_nowhere(directory):
     for option in ("--output=printf=", "--save=", "--log="):
         name, _, rest = option[2:].partition("=")
         run(SBPRUN, "-n", "2", "./m", "--input", "x=x.npy", f"--{name}",
-            rest + "absent/y", code=2 if name == "log" else 1,
-            cwd=directory)
+            rest + "absent/y", code=2, cwd=directory)
 
 
 def test_small_files(directory):

@@ -180,14 +180,39 @@ bool build_on_device(const struct build *b, enum device d)
 	return true;
 }
 
+static const struct placement *first_on(const struct build *b, enum device d)
+{
+	for (int i = 0; i < b->g->placements.n; i++)
+		if (b->g->placements.at[i]->device == d)
+			return b->g->placements.at[i];
+	return NULL;
+}
+
+bool build_one_device(const struct build *b)
+{
+	const struct placement *cpu = first_on(b, DEV_CPU);
+	const struct placement *cuda = first_on(b, DEV_CUDA);
+
+	if (!cpu || !cuda)
+		return true;
+	diag_error(cuda->span,
+		   "model '%s' is on cuda ('%s') and on cpu "
+		   "('%s'); a program is for one of them",
+		   b->g->name, cuda->name, cpu->name);
+	diag_note(cpu->span, "'%s' is on cpu", cpu->name);
+	return false;
+}
+
 /* The products of graphics processors are not our own. */
 static enum exit_code check_reproducible(const struct build *b)
 {
 	if (!option_given(b->o, OPT_reproducible) ||
 	    build_on_device(b, DEV_CPU))
 		return DONE;
-	return usage_error(b->o->tool, "--reproducible is for cpu, and model "
-				       "'%s' is on cuda", b->g->name);
+	return usage_error(b->o->tool,
+			   "--reproducible is for cpu, and model "
+			   "'%s' is on cuda ('%s')",
+			   b->g->name, first_on(b, DEV_CUDA)->name);
 }
 
 static enum exit_code run_once(struct build *b, const struct pass_options *p,

@@ -33,6 +33,8 @@ enum exit_code build_read(struct build *b, const char *path,
 			  const char *keep);
 /* All placements are of this kind. */
 bool build_on_device(const struct build *b, enum device d);
+/* False, and an error, if they are of both: nothing compiles that. */
+bool build_one_device(const struct build *b);
 /* Runs the passes; *stopped when an option ended them early. */
 enum exit_code build_passes(struct build *b, bool *stopped);
 /* BASE with '_' for what no name in an #include can have. */

@@ -292,6 +292,8 @@ static enum exit_code check_device(const struct job *j)
 	bool compiles = j->kind == EXECUTABLE || j->kind == OBJECT ||
 			j->kind == LIBRARY || j->kind == C || cuda;
 
+	if (compiles && !build_one_device(&j->b))
+		return ERRORS;
 	if (!compiles || build_on_device(&j->b, cuda ? DEV_CUDA : DEV_CPU))
 		return DONE;
 	if (cuda)

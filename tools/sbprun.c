@@ -154,6 +154,8 @@ static enum exit_code compile(const struct model_job *r, int program, int *world
 		return (enum exit_code)usage_error(
 			SBPRUN, "'%s' is for %d rank%s, but -n is %d", path,
 			*world, *world == 1 ? "" : "s", r->n);
+	if (!build_one_device(&b))
+		return ERRORS;
 	if (!build_on_device(&b, DEV_CPU))
 		return (enum exit_code)usage_error(
 			SBPRUN, "'%s' is for cuda: sbpc --emit=cuda writes "

@@ -1,5 +1,5 @@
 /*
- * kernel.h: what emitted kernels are made of. A vector of 16 f32 lanes with
+ * sbp_kernel.h: what emitted kernels are made of. A vector of 16 f32 lanes with
  * one meaning on every processor: AVX-512, AVX2 and plain code give the same
  * bits (SLEEF's finz family; its cinz family where there is no FMA).
  *
@@ -14,10 +14,11 @@
 #define SBP_KERNEL_H
 
 #include "sbp.h"
-#include "random.h"
+#include "sbp_random.h"
 
 /* Vectors wider than the processor's are passed between inlined functions
- * only, so the warning on their ABI says nothing. */
+ * only, so the warning on their ABI says nothing. gcc's note on the same, once
+ * a file, obeys no pragma: -Wno-psabi, or -march for AVX-512, ends it. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define SBP_INLINE static inline __attribute__((always_inline, unused))
