@@ -36,6 +36,13 @@ static void add_stride(int64_t stride, struct text *t)
 		text_add(t, "i");
 }
 
+void end_address(const struct arg *arg, struct text *t)
+{
+	if (arg->text != NULL)
+		text_add(t, " + %s", arg->text);
+	text_add(t, ")");
+}
+
 void add_argument(struct emitter *e, const struct arg *arg, int64_t stride,
 		  struct text *t)
 {
@@ -55,7 +62,7 @@ void add_argument(struct emitter *e, const struct arg *arg, int64_t stride,
 	case ARG_VALUE:
 		add_value(e, arg, t);
 		add_stride(stride, t);
-		text_add(t, ")");
+		end_address(arg, t);
 	}
 }
 
@@ -138,7 +145,7 @@ void add_comment(struct stepper *s, const struct node *n, int indent,
 const char *label_of(struct stepper *s, const struct node *n)
 {
 	for (int k = 0; k < n->nin; k++) {
-		const struct value *v = n->in[k];
+		const struct value *v = lies_in(s->e->p, n->in[k]);
 		const char *dot;
 
 		if (v->def->op != OP_param || v->name == NULL)

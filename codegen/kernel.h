@@ -45,6 +45,15 @@ const char *param_axis(struct emitter *e, struct params *p,
 const char *param_first(struct emitter *e, struct params *p,
 			const struct value *v, int axis);
 
+/* The extent of an axis of the piece that V lies in: its own, or that of what
+ * it is a slice of. */
+const char *param_pitch(struct emitter *e, struct params *p,
+			const struct value *v, int axis);
+/* Whether V is a slice that has less of an axis than what it lies in. */
+bool is_cut(const struct emitter *e, const struct value *v, int axis);
+/* V's buffer, or where in another's it begins. */
+struct arg buffer_arg(struct emitter *e, const struct value *v);
+
 /*
  * Defines a function of TEXT, in which "@" stands for its name, unless an
  * equal one is there. The name is made of STEM and of SHAPE. Fills call C.
@@ -119,6 +128,9 @@ struct access {
 	const struct value *v;
 	const char *param;
 	unsigned loops;		/* a bit for each loop that it runs along */
+	/* Of a slice, by loop: the elements from one turn to the next, as a
+	 * factor: "768 * "; NULL: it is dense. */
+	const char **stride;
 	/* Of a ramp, which is in no memory: its node and its index, as C. */
 	const struct node *ramp;
 	const char *index;
