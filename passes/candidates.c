@@ -288,10 +288,10 @@ static double memory_seconds(struct space *s, const struct candidates *c,
 			   const int *in, const int *out)
 {
 	const struct request *r = &c->maker->r;
-	bool look_up = r->n->op == OP_take || r->n->op == OP_gather;
+	bool look_up = looks_up(r->n);
 	double sum = 0;
 
-	for (int i = look_up ? 1 : 0; i < c->nin; i++)
+	for (int i = look_up; i < c->nin; i++)
 		if (!inner_in(r, i))
 			sum += pass_seconds(
 				space_bytes(s, c->in_type[i], in[i]));
@@ -308,7 +308,7 @@ static double element_seconds(struct space *s, const struct candidates *c,
 {
 	int64_t most = 0, n;
 
-	for (int i = 0; i < c->nin; i++)
+	for (int i = looks_up(c->maker->r.n); i < c->nin; i++)
 		if ((n = local_count(s, c->in_type[i], in[i])) > most)
 			most = n;
 	for (int i = 0; i < c->nout; i++)
