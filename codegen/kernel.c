@@ -164,69 +164,6 @@ const char *param_first(struct emitter *e, struct params *p,
 	return "0";
 }
 
-const char *param_pitch(struct emitter *e, struct params *p,
-			const struct value *v, int axis)
-{
-	return param_axis(e, p, lies_in(e->p, v), axis);
-}
-
-bool is_cut(const struct emitter *e, const struct value *v, int axis)
-{
-	const struct local *local = e->p->local;
-
-	return local[v->id].first[axis] !=
-	       local[lies_in(e->p, v)->id].first[axis];
-}
-
-/* The first index of slice V along AXIS in what it lies in. */
-static const char *first_in(const struct emitter *e, const struct value *v,
-			    int axis)
-{
-	const struct local *local = e->p->local;
-	const struct extent *own = local[v->id].first[axis];
-	const struct extent *whole = local[lies_in(e->p, v)->id].first[axis];
-
-	if (whole == NULL)
-		return arena_text(e->arena, "m->own[%d].lo", own->id);
-	return arena_text(e->arena, "(m->own[%d].lo - m->own[%d].lo)", own->id,
-			  whole->id);
-}
-
-/* The bytes from an element of V to the next one along AXIS, as a factor. */
-static const char *bytes_apart(const struct emitter *e, const struct value *v,
-			       int axis)
-{
-	const struct local *own = &e->p->local[v->id];
-	int64_t number = dtype_size(v->type.dtype);
-	const char *s = "";
-
-	for (int i = axis + 1; i < v->type.shape.rank; i++)
-		if (own->extent[i] == NULL)
-			number *= own->max.d[i];
-		else
-			s = arena_text(e->arena, "%sm->own[%d].n * ", s,
-				       own->extent[i]->id);
-	if (number == 1)
-		return s;
-	return arena_text(e->arena, "%lld * %s", (long long)number, s);
-}
-
-struct arg buffer_arg(struct emitter *e, const struct value *v)
-{
-	const struct value *whole = lies_in(e->p, v);
-	const char *s = "";
-
-	for (int i = 0; i < v->type.shape.rank; i++)
-		if (is_cut(e, v, i))
-			s = arena_text(e->arena, "%s%s%s%s", s,
-				       *s != '\0' ? " + " : "",
-				       bytes_apart(e, whole, i),
-				       first_in(e, v, i));
-	return (struct arg){.kind = ARG_VALUE, .v = whole,
-			    .ctype = dtype_c(v->type.dtype),
-			    .text = *s != '\0' ? name_of(s) : NULL};
-}
-
 static const struct value *buffer_of(const struct params *p, int i)
 {
 	const struct value *v = p->values.at[i];

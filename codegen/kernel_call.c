@@ -145,9 +145,9 @@ const char *routine_offset(struct routine *r, const struct value *v,
 	const char *s = "0";
 
 	for (int i = 0; i < v->type.shape.rank; i++)
-		s = routine_plus(r, routine_times(r, s, param_pitch(r->e, &r->p,
-								    v, i)),
-				 at[i]);
+		s = routine_plus(
+			r, routine_times(r, s, param_pitch(r->e, &r->p, v, i)),
+			at[i]);
 	return s;
 }
 

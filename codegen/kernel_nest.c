@@ -6,8 +6,6 @@
  * whether it is kept or reduced. Reductions cut the kernel into phases: what
  * needs a reduced value runs in a later pass over the row.
  */
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/kernel.h"
@@ -74,7 +72,7 @@ static unsigned axes_of(const struct nest *k, const struct value *v,
 	return mask;
 }
 
-static unsigned input_axes(const struct nest *k, int i, int j)
+unsigned nest_input_axes(const struct nest *k, int i, int j)
 {
 	int8_t axis[MAX_RANK];
 	unsigned mask;
@@ -123,7 +121,7 @@ static void find_axes(const struct nest *k, struct axis *axes)
 				continue;
 			domain_input(&k->d, k->body, i, j, axis);
 			enter_axes(k, k->body[i]->in[j], axis,
-				   input_axes(k, i, j), axes);
+				   nest_input_axes(k, i, j), axes);
 		}
 		enter_axes(k, k->body[i]->out[0], k->d.axis[i],
 			   output_axes(k, i), axes);
@@ -146,22 +144,6 @@ static bool vanishes(const struct nest *k, const struct axis *axes, int d)
 	return n == 1 && axes[d].extent == NULL;
 }
 
-/* Whether the elements that input J of node I has along axes A and B, and what
- * is between them, do not follow each other as one axis. */
-static bool is_cut_between(const struct nest *k, int i, int j, int a, int b)
-{
-	const struct value *v = k->body[i]->in[j];
-	int8_t axis[MAX_RANK];
-
-	if (k->in[i][j].v == NULL)
-		return false;
-	domain_input(&k->d, k->body, i, j, axis);
-	for (int n = 0; n < v->type.shape.rank; n++)
-		if (axis[n] > a && axis[n] <= b && is_cut(k->e, v, n))
-			return true;
-	return false;
-}
-
 /* Whether no tensor runs along one of axes A and B alone, or has gaps. */
 static bool together(const struct nest *k, int a, int b)
 {
@@ -175,10 +157,10 @@ static bool together(const struct nest *k, int a, int b)
 		for (int j = 0; j < k->body[i]->nin; j++) {
 			if (k->in[i][j].v == NULL && k->in[i][j].ramp == NULL)
 				continue;
-			mask = input_axes(k, i, j) & both;
+			mask = nest_input_axes(k, i, j) & both;
 			if (mask != 0 && mask != both)
 				return false;
-			if (mask == both && is_cut_between(k, i, j, a, b))
+			if (mask == both && nest_cut_between(k, i, j, a, b))
 				return false;
 		}
 		mask = k->out[i].v ? output_axes(k, i) & both : 0;
@@ -293,63 +275,12 @@ static void find_accesses(struct nest *k, const int *loop_of)
 		for (int j = 0; j < k->body[i]->nin; j++) {
 			struct access *x = &k->in[i][j];
 
-			x->loops = loops_of(loop_of, input_axes(k, i, j));
+			x->loops = loops_of(loop_of, nest_input_axes(k, i, j));
 			if (x->ramp != NULL)
 				x->index = ramp_index(k, x);
 		}
 		k->out[i].loops = loops_of(loop_of, output_axes(k, i));
 	}
-}
-
-/* The elements of V from one along AXIS to the next, as a factor. */
-static const char *stride_text(struct nest *k, const struct value *v, int axis)
-{
-	int64_t number = 1;
-	const char *s = "";
-
-	for (int i = axis + 1; i < v->type.shape.rank; i++) {
-		const char *n;
-
-		if (v->type.shape.d[i] == 1)
-			continue;
-		n = param_pitch(k->e, &k->p, v, i);
-		if (isdigit((unsigned char)n[0]))
-			number *= strtoll(n, NULL, 10);
-		else
-			s = arena_text(k->a, "%s%s * ", s, n);
-	}
-	if (number == 1)
-		return s;
-	return arena_text(k->a, "%s%lld * ", s, (long long)number);
-}
-
-/* A loop over several axes goes along the last of them, and takes the others'
- * turns with it. */
-static void find_stride(struct nest *k, int i, int j, const int *loop_of)
-{
-	struct access *x = &k->in[i][j];
-	unsigned mask = input_axes(k, i, j);
-	int8_t axis[MAX_RANK];
-
-	if (x->v == NULL || k->e->p->local[x->v->id].slice_of == NULL)
-		return;
-	x->stride = NEW_N(k->a, const char *, MAX_RANK);
-	domain_input(&k->d, k->body, i, j, axis);
-	for (int n = x->v->type.shape.rank - 1; n >= 0; n--) {
-		int loop = axis[n] < 0 || !(mask >> axis[n] & 1)
-				   ? -1
-				   : loop_of[axis[n]];
-
-		if (loop >= 0 && !k->loop[loop].straight && !x->stride[loop])
-			x->stride[loop] = stride_text(k, x->v, n);
-	}
-}
-
-static void find_strides(struct nest *k, const int *loop_of)
-{
-	for (int i = 0; i < k->nbody; i++)
-		for (int j = 0; j < k->body[i]->nin; j++)
-			find_stride(k, i, j, loop_of);
 }
 
 /* The last loop is the vector's; where that must not depend on the mesh, the
@@ -618,7 +549,7 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 		k->loop[i].index = arena_text(k->a, "%c", "ijklpqrs"[i]);
 	find_accesses(k, loop_of);
 	choose_lane(k);
-	find_strides(k, loop_of);
+	nest_strides(k, loop_of);
 	find_phases(k);
 	delay_elements(k);
 	choose_parallel(k);

@@ -34,8 +34,8 @@ static Cost worst_reader_gap(const struct fan *w, const struct wants *t,
 	Cost most = 0;
 
 	for (int from = 0; from < w->from->n; from++) {
-		Cost c = reader_gap(t, t->price + from * t->ntargets, how, x,
-				    y);
+		Cost c =
+			reader_gap(t, t->price + from * t->ntargets, how, x, y);
 
 		if (!from || c > most)
 			most = c;
@@ -54,10 +54,8 @@ static struct gap slot_gap(struct space *s, const struct fan *w,
 	for (int x = 0; x < g.n; x++)
 		for (int y = 0; y < g.n; y++)
 			if (x != y)
-				g.at[x * g.n + y] =
-					worst_reader_gap(
-						w, t, fan_reading(w, port, slot),
-						x, y);
+				g.at[x * g.n + y] = worst_reader_gap(
+					w, t, fan_reading(w, port, slot), x, y);
 	return g;
 }
 

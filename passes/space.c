@@ -147,8 +147,8 @@ static int64_t convert_memo(struct space *s, int type, int from, int to)
 		if (!local)
 			seconds = seconds * (turns(x, y) ? ROWS : 1) + WAIT;
 		*at = (void *)(intptr_t)(256 * space_units(s, seconds) +
-					 128 * local +
-					 slice_readers(t, x, y) + 1);
+					 128 * local + slice_readers(t, x, y) +
+					 1);
 	}
 	return (int64_t)(intptr_t)*at - 1;
 }

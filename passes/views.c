@@ -19,7 +19,7 @@ static bool is_single(Shape s)
 	return true;
 }
 
-/* With one matrix B and a batch of A, all rows of A are those of one product. */
+/* With one matrix B and a batch of A, all rows are those of one product. */
 static bool joins_rows(const struct node *product)
 {
 	Shape a = product->in[0]->type.shape, b = product->in[1]->type.shape;
@@ -146,8 +146,7 @@ unsigned slice_readers(Type t, Dist from, Dist to)
 	Shape piece;
 
 	/* The kernels of other devices read what is dense. */
-	if (to.on->device != DEV_CPU ||
-	    !is_slice(from, to, t.shape.rank, &cut))
+	if (to.on->device != DEV_CPU || !is_slice(from, to, t.shape.rank, &cut))
 		return 0;
 	piece = piece_max(t.shape, to);
 	if (is_run(piece, cut))
@@ -165,8 +164,8 @@ unsigned slice_readers(Type t, Dist from, Dist to)
 
 struct views {
 	struct program *p;
-	unsigned *can;	/* by value id: how it may be read as a slice; 0:
-			 * it is none */
+	unsigned *can; /* by value id: how it may be read as a slice; 0:
+			* it is none */
 };
 
 static bool is_body_view(const struct node *n)

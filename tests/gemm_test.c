@@ -185,8 +185,13 @@ int main(void)
 		}
 	for (int i = 0; i < 60; i++) {
 		struct trial t = {{rand() % 50, rand() % 80, rand() % 300},
-				  rand() & 1, rand() & 1, NULL, NULL, NULL,
-				  0, 0};
+				  rand() & 1,
+				  rand() & 1,
+				  NULL,
+				  NULL,
+				  NULL,
+				  0,
+				  0};
 
 		try(&t);
 	}

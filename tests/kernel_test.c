@@ -288,8 +288,8 @@ static void set(void *p, sbp_dtype t, int64_t i, double x)
 
 /* Small integers, so that every type's result is exact. Rows of a and b lie
  * APART further from each other than they are long. */
-static void test_product(sbp_dtype t, int64_t rows, int64_t cols,
-			 int64_t inner, int ta, int tb, int apart)
+static void test_product(sbp_dtype t, int64_t rows, int64_t cols, int64_t inner,
+			 int ta, int tb, int apart)
 {
 	sbp_model m = {.threads = 1 + ta};
 	int64_t lda = (ta ? rows : inner) + apart;
@@ -311,10 +311,10 @@ static void test_product(sbp_dtype t, int64_t rows, int64_t cols,
 			double sum = 0;
 
 			for (int64_t k = 0; k < inner; k++)
-				sum += get(a, t, ta ? k * lda + i
-						    : i * lda + k) *
-				       get(b, t, tb ? j * ldb + k
-						    : k * ldb + j);
+				sum += get(a, t,
+					   ta ? k * lda + i : i * lda + k) *
+				       get(b, t,
+					   tb ? j * ldb + k : k * ldb + j);
 			ok = ok && get(c, t, i * cols + j) == sum;
 		}
 	check(ok, "product");

@@ -1,8 +1,9 @@
 /*
  * memory_test.c: random programs on two placements. No two buffers of a rank
  * class that are needed at the same time may overlap; views and slices that
- * are read in place may, with what they are of, and what an elementwise node writes in the place of its
- * input. And find_turns against the plain definition.
+ * are read in place may, with what they are of, and what an elementwise node
+ * writes in the place of its input. And find_turns against the plain
+ * definition.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -168,6 +168,53 @@ def reproducible(directory):
         check(directory, seed, "--reproducible")
 
 
+LARGE = """
+placement mesh = cpu[0..3]
+model large on mesh {
+  input x: f32[257, 301]
+  input w: f32[301, 130]
+  a = (x on (S(1))) @ (w on (S(0)))
+  b = (x on (S(0))) @ (w on (B))
+  c = sum((x on (S(1))) * 2)
+  d = sum(relu(x on (S(1))), axis = 0)
+  e = transpose(w on (S(1))) @ transpose(x)
+  f = (x on (S(1))) * 3 + 1
+  g = permute(x on (S(1)), [1, 0])
+  output a
+  output b
+  output c
+  output d
+  output e
+  output f
+  output g
+}
+"""
+
+
+def large(directory):
+    """Of sizes that threads share, and oneDNN's."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(-3, 4, (257, 301)).astype("f4")
+    w = rng.integers(-3, 4, (301, 130)).astype("f4")
+    np.save(f"{directory}/x.npy", x)
+    np.save(f"{directory}/w.npy", w)
+    with open(f"{directory}/large.sbp", "w") as f:
+        f.write(LARGE)
+    want = {"a": x @ w, "b": x @ w, "c": 2 * x.sum(),
+            "d": np.maximum(x, 0).sum(0), "e": w.T @ x.T, "f": x * 3 + 1,
+            "g": x.T}
+    for options in [], ["--reproducible"]:
+        command = [SBPRUN, "-n", 3, *options, "large.sbp", "--input",
+                   "x=x.npy", "--input", "w=w.npy"]
+        for name in want:
+            command += ["--output", f"{name}={name}.npy"]
+        run(*command, cwd=directory, env={"OMP_NUM_THREADS": "2"})
+        for name, value in want.items():
+            got = np.load(f"{directory}/{name}.npy")
+            expect(got.shape == value.shape and (got == value).all(),
+                   f"{options}: {name} is wrong\n{got}\n{value}")
+
+
 def emitted(directory, body, mesh="cpu[0..4]"):
     with open(f"{directory}/e.sbp", "w") as f:
         f.write(f"placement mesh = {mesh}\nmodel e on mesh {{\n"
@@ -237,4 +284,4 @@ def states(directory):
 
 if __name__ == "__main__":
     os.environ.setdefault("SBP_TIMEOUT", "60")
-    main(random_readers, reproducible, in_place, one_reader_copies, states)
+    main(random_readers, reproducible, large, in_place, one_reader_copies, states)
