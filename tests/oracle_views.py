@@ -10,7 +10,7 @@ import numpy as np
 
 from common import SBPC, SBPRUN, expect, main, run
 
-PROGRAMS = 28
+PROGRAMS = 20
 STATEMENTS = 9
 MESHES = [("cpu[0..2]", [2]), ("cpu[0..3]", [3]), ("cpu[0..4]", [4]),
           ("cpu[[0, 1], [2, 3]]", [2, 2]),
@@ -164,7 +164,7 @@ def random_readers(directory):
 
 
 def reproducible(directory):
-    for seed in range(PROGRAMS, PROGRAMS + 10):
+    for seed in range(PROGRAMS, PROGRAMS + 6):
         check(directory, seed, "--reproducible")
 
 
