@@ -39,7 +39,9 @@ struct arg {
 	const struct value *v;	/* address of its buffer ... */
 	const char *ctype;	/* ... cast to a pointer to this */
 	int64_t i;		/* of ARG_MOVE: its index in the moves */
-	const char *text;	/* interned */
+	/* Interned. Of ARG_VALUE: the bytes in its buffer before what is
+	 * meant, as C, or NULL. */
+	const char *text;
 };
 struct call {
 	const char *function;	/* interned */

@@ -343,9 +343,7 @@ static void add_arguments(struct emitter *e, const struct params *p,
 	if (p->model)
 		PUSH(e->arena, c->args, m);
 	for (int i = 0; i < p->values.n; i++) {
-		const struct value *v = p->values.at[i];
-		struct arg arg = {.kind = ARG_VALUE, .v = v,
-				  .ctype = dtype_c(v->type.dtype)};
+		struct arg arg = buffer_arg(e, p->values.at[i]);
 
 		PUSH(e->arena, c->args, arg);
 	}

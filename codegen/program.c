@@ -119,7 +119,7 @@ static void add_named(struct offsets *o, const struct value *v)
 	int64_t at;
 	void **slot;
 
-	if (own->at == NULL || own->at[e->class] < 0)
+	if (own->at == NULL || own->at[e->class] < 0 || own->slice_of != NULL)
 		return;
 	at = own->at[e->class];
 	slot = bytemap_at(e->arena, &o->owner, &at, sizeof at);

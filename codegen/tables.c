@@ -291,7 +291,7 @@ static void add_moves(struct tables *t)
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *node = g->nodes.at[i];
 
-		if (node->op != OP_move)
+		if (!move_runs(e->p, node))
 			continue;
 		ends[2 * id] = node->in[0];
 		ends[2 * id + 1] = node->out[0];
@@ -306,7 +306,7 @@ static void add_moves(struct tables *t)
 		 strcmp(e->moves, "moves") == 0 ? "static " : "", e->moves);
 	id = 0;
 	for (int i = 0; i < g->nodes.n; i++)
-		if (g->nodes.at[i]->op == OP_move) {
+		if (move_runs(e->p, g->nodes.at[i])) {
 			add_move(t, g->nodes.at[i], id, pattern[id]);
 			id++;
 		}

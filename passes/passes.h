@@ -51,6 +51,9 @@ struct local {
 	 * wherever the axis is split. */
 	const struct extent *first[MAX_RANK];
 	int64_t bytes;		/* of the largest piece */
+	/* views: what it is a slice of that readers find there, in the place
+	 * and with the strides of that value's piece; or NULL. */
+	const struct value *slice_of;
 	/* memory: a value that shares another's bytes (views), or NULL. */
 	const struct value *same_as;
 	/* memory: the buffer in whose place it is written: an input's of its
@@ -132,6 +135,33 @@ bool domain_of(struct arena *a, struct node *const *body, int n,
  * broadcast. */
 void domain_input(const struct domain *d, struct node *const *body, int k,
 		  int i, int8_t axis[MAX_RANK]);
+
+/* ---- fuse.c ---- */
+
+/* Whether N permutes its last two axes alone. */
+bool swaps_last_two(const struct node *n);
+
+/* ---- views.c: local slices that are read where they lie ---- */
+
+/* How a reader goes over a tensor, from what takes it only as a dense buffer
+ * of its own to what takes any offset and strides. */
+enum reading {
+	READS_NOT,
+	READS_RUN,	/* a run of bytes */
+	READS_ROWS,	/* rows of the last axis, evenly apart */
+	READS_TABLE,	/* rows of all axes but the first, evenly apart */
+	READS_LANES,	/* vectors of the last axis that is longer than 1 */
+	READS_ANY,
+};
+/* How N, which is no kernel, reads input I. */
+enum reading node_reading(const struct node *n, int i);
+/* A bit for each reading that may be of the source's piece where FROM -> TO is
+ * a slice of it; 0: it is none. */
+unsigned slice_readers(Type t, Dist from, Dist to);
+/* Whether N is a move that a step runs: no slice that is read in place. */
+bool move_runs(const struct program *p, const struct node *n);
+/* Whose piece V is read in: its own, or that of what it is a slice of. */
+const struct value *lies_in(const struct program *p, const struct value *v);
 
 /* ---- inplace.c: outputs in the place of inputs ---- */
 
@@ -329,6 +359,7 @@ void pass_sbp(struct program *p);
 void pass_boxing(struct program *p);
 void pass_fuse(struct program *p);
 void pass_localize(struct program *p);
+void pass_views(struct program *p);
 void pass_schedule(struct program *p);
 void pass_memory(struct program *p);
 void pass_proof(struct program *p);
@@ -440,10 +471,17 @@ Cost space_units(struct space *s, double seconds);
 /* Bytes on the rank that holds most; dist is legal for type. */
 int64_t space_bytes(struct space *s, int type, int dist);
 /* Of converting, from the predicted seconds. One that receives is paid once
- * for each target, one that copies locally by each reader; the other is 0. */
+ * for each target, one that copies locally by each reader, but for those that
+ * find a slice where it lies; the other is 0. */
 struct price {
 	Cost receive, copy;
+	unsigned in_place;	/* as slice_readers has it */
 };
+/* What a reader of its own pays. */
+static inline Cost price_copy(struct price p, enum reading how)
+{
+	return p.in_place >> how & 1 ? 0 : p.copy;
+}
 struct price space_price(struct space *s, int type, int from, int to);
 
 /* ---- inside.c: what stays in registers ---- */
@@ -479,6 +517,7 @@ struct candidates {
 	bool whole;		/* all that are legal; else a neighbourhood */
 	int *in, *out;
 	int *in_type, *out_type;
+	const enum reading *reading;	/* by input */
 	Cost *cost;		/* of computing */
 	uint16_t *pick;		/* i * naxes: the 1-D signature on each axis */
 	unsigned reach;		/* of the outputs */
@@ -527,6 +566,8 @@ struct wants {
 	int **at;			/* by port: row, slot -> target */
 	bool *shared;			/* by target: two inputs may want it */
 };
+/* How the reader of a port's slot reads. */
+enum reading fan_reading(const struct fan *w, int port, int slot);
 void fan_wants(struct space *s, struct arena *a, const struct fan *w,
 	       struct wants *t);
 void fan_key(struct text *key, const struct fan *w);

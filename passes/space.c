@@ -131,7 +131,8 @@ static bool turns(Dist from, Dist to)
 	return false;
 }
 
-/* Twice the price, plus 1 where it is local; kept with 1 added. */
+/* 256 times the price, plus 128 where it is local, and who finds it in place;
+ * kept with 1 added. */
 static int64_t convert_memo(struct space *s, int type, int from, int to)
 {
 	int key[3] = {type, from, to};
@@ -145,8 +146,9 @@ static int64_t convert_memo(struct space *s, int type, int from, int to)
 
 		if (!local)
 			seconds = seconds * (turns(x, y) ? ROWS : 1) + WAIT;
-		*at = (void *)(intptr_t)(2 * space_units(s, seconds) + 1 +
-					 local);
+		*at = (void *)(intptr_t)(256 * space_units(s, seconds) +
+					 128 * local + slice_readers(t, x, y) +
+					 1);
 	}
 	return (int64_t)(intptr_t)*at - 1;
 }
@@ -155,9 +157,10 @@ struct price space_price(struct space *s, int type, int from, int to)
 {
 	int64_t memo = from == to ? 0 : convert_memo(s, type, from, to);
 
-	if (memo & 1)
-		return (struct price){.copy = memo / 2};
-	return (struct price){.receive = memo / 2};
+	if (memo & 128)
+		return (struct price){.copy = memo / 256,
+				      .in_place = memo & 127};
+	return (struct price){.receive = memo / 256};
 }
 
 /*

@@ -72,9 +72,11 @@ sbp_status isa_check(const char *list, sbp_message *e);
 
 /* ---- gemm_fixed.c ---- */
 
-/* C = A B in f32; each element's bits depend on its row and column alone. */
+/* C = A B in f32, as sbp_gemm has it; each element's bits depend on its row
+ * and column alone. */
 void gemm_fixed(sbp_model *m, int ta, int tb, int64_t rows, int64_t cols,
-		int64_t inner, const float *a, const float *b, float *c);
+		int64_t inner, const float *a, int64_t lda, const float *b,
+		int64_t ldb, float *c);
 
 /* ---- piece.c: pieces by formula ---- */
 

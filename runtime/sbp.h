@@ -209,12 +209,14 @@ void sbp_parallel(sbp_model *m, int64_t n, int64_t grain,
 
 /*
  * c = a b for row-major matrices, a of [rows, inner] (or [inner, rows] where
- * TA), b of [inner, cols] (or [cols, inner] where TB), all of DTYPE. Sums are
- * kept in f32 for f16 and bf16; integers wrap.
+ * TA), b of [inner, cols] (or [cols, inner] where TB), all of DTYPE. LDA and
+ * LDB are the elements from a row of a and of b to the next, as many as the
+ * row has or more; c is dense. Sums are kept in f32 for f16 and bf16; integers
+ * wrap.
  */
 sbp_status sbp_gemm(sbp_model *m, sbp_dtype dtype, int ta, int tb,
 		    int64_t rows, int64_t cols, int64_t inner, const void *a,
-		    const void *b, void *c);
+		    int64_t lda, const void *b, int64_t ldb, void *c);
 
 /* ---- embedding ---- */
 

@@ -229,7 +229,8 @@ static Cost adds(const struct brute *b, int x)
 		struct price p = candidates_price(b->d->space, from, v->index,
 						  b->row[v->def->id], want);
 
-		sum += p.copy + (paid(b, x, i, v, want) ? 0 : p.receive);
+		sum += price_copy(p, c->reading[i]);
+		sum += paid(b, x, i, v, want) ? 0 : p.receive;
 	}
 	return sum;
 }
