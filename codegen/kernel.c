@@ -345,7 +345,8 @@ static void add_arguments(struct emitter *e, const struct params *p,
 	for (int i = 0; i < p->values.n; i++) {
 		const struct value *v = p->values.at[i];
 		struct arg arg = {.kind = ARG_VALUE, .v = v,
-				  .ctype = dtype_c(v->type.dtype)};
+				  .ctype = dtype_c(v->type.dtype),
+				  .written = i < p->nout};
 
 		PUSH(e->arena, c->args, arg);
 	}

@@ -184,6 +184,8 @@ sbp_status sbp_step(sbp_model *m)
 			    m->rank);
 		return model_fail(m, SBP_FAILED, &e);
 	}
+	if (v->comm.simulation && simulate_step(m, &e) != SBP_OK)
+		return model_fail_at(m, 0, "the end of the step", NULL, &e);
 	m->step++;
 	v->steps++;
 	return SBP_OK;
