@@ -16,7 +16,7 @@
 
 struct session {
 	const sbp_program *p;
-	struct sbp_group *group;	/* of a simulation, or NULL */
+	struct simulation *simulation;	/* that it is a rank of, or NULL */
 	struct options o;
 	struct feed feed;
 	struct report report;
@@ -25,13 +25,15 @@ struct session {
 	bool warned;
 };
 
-/* In a simulation, which ends with the first failure, the others are silent. */
+/* A simulation ends with the first failure, and says no more. */
 static void complain(const struct session *s, int rank, const sbp_message *e)
 {
 	char prefix[32], own[32];
 
-	if (s->group && s->m && s->m->private_->comm.follows)
+	if (s->simulation && s->simulation->complained)
 		return;
+	if (s->simulation)
+		s->simulation->complained = true;
 	snprintf(own, sizeof own, "rank %d, ", rank);
 	snprintf(prefix, sizeof prefix, "rank %d: ", rank);
 	if (s->p->world == 1 || strncmp(e->text, own, strlen(own)) == 0)
@@ -214,10 +216,13 @@ static sbp_status serve(struct session *s)
 static sbp_status open_and_serve(struct session *s, int rank)
 {
 	sbp_options o = {.seed = s->o.seed, .has_seed = s->o.has_seed,
-			 .group = s->group, .rank = rank};
-	sbp_status status = sbp_open(s->p, &o, &s->m);
+			 .rank = rank};
+	sbp_status status;
 	sbp_message e;
 
+	if (s->simulation)
+		o.group = s->simulation->group;
+	status = sbp_open(s->p, &o, &s->m);
 	if (status == SBP_OK)
 		return serve(s);
 	message_set(&e, status, "%s", sbp_error(s->m));
@@ -274,8 +279,7 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 static void simulate_rank(struct actor *a, void *context)
 {
 	const struct session *all = context;
-	struct session s = {.p = all->p, .o = all->o,
-			    .group = a->s->group};
+	struct session s = {.p = all->p, .o = all->o, .simulation = a->s};
 
 	a->status = open_and_serve(&s, a->rank);
 	session_close(&s);

@@ -16,6 +16,7 @@
 /* ---- simulate.c: who runs ---- */
 
 enum { MAIL_CHANNEL = LANES * FLAGS, CHANNELS };
+enum { CLOCK_LANES = 16 };	/* clocks are a multiple of this long */
 
 /* What a rank is doing, for people. */
 struct act {
@@ -26,7 +27,7 @@ struct act {
 /* What was known when a flag or a message was posted. */
 struct stamp {
 	uint64_t n;
-	uint32_t *clock;	/* by rank: what of it has happened before */
+	int32_t *clock;	/* by rank: what of it has happened before */
 };
 struct channel {
 	struct stamp *ring;	/* the latest */
@@ -37,7 +38,7 @@ struct channel {
 struct visit {
 	struct act act;
 	int rank;		/* -1: nobody */
-	uint32_t epoch;
+	int32_t epoch;
 };
 struct interval {
 	int64_t lo, hi;		/* bytes from the control block on */
@@ -70,7 +71,7 @@ struct actor {
 	int peer;			/* of whom; -1: of all */
 	int awaited;			/* and in which channel */
 	struct act act;
-	uint32_t *clock;		/* by rank */
+	int32_t *clock;			/* by rank */
 	struct channel channel[CHANNELS];
 	struct shadow shadow;		/* of its own memory */
 	int moves;			/* of this step so far */
@@ -92,6 +93,7 @@ struct simulation {
 	uint64_t random;
 	bool failed;			/* waits are over */
 	bool stuck, told;		/* a deadlock, and one rank says so */
+	bool complained;		/* main has said what failed */
 	unsigned history;		/* stamps of a channel that are kept */
 	int *seen;			/* by rank: scratch */
 	uint64_t steps;			/* that a rank has done */
@@ -130,7 +132,7 @@ void order_post(struct actor *a, int channel, uint64_t n);
 /* A has seen that PEER posted N. */
 void order_join(struct actor *a, int peer, int channel, uint64_t n);
 /* Whether all that RANK did up to EPOCH has happened before. */
-static inline bool order_knows(const struct actor *a, int rank, uint32_t epoch)
+static inline bool order_knows(const struct actor *a, int rank, int32_t epoch)
 {
 	return rank == a->rank || a->clock[rank] >= epoch;
 }
