@@ -391,5 +391,7 @@ sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
 	if (status != SBP_OK)
 		return model_fail_at(m, move->line, move->how->name,
 				     move->value, &e);
+	if (m->private_->comm.simulation)
+		simulate_calls(m);
 	return SBP_OK;
 }

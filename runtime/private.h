@@ -215,6 +215,8 @@ void simulate_cell(struct comm *c, const struct exchange *x,
 void simulate_exchange(struct comm *c, const struct exchange *x,
 		       const unsigned char *own, const unsigned char *to);
 void simulate_exchanged(struct comm *c);
+/* Calls of a step begin to run, up to the next move or the end of the step. */
+void simulate_calls(sbp_model *m);
 /* A step meets MOVE; it is done. */
 sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e);
 sbp_status simulate_step(sbp_model *m, sbp_message *e);

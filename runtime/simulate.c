@@ -54,7 +54,9 @@ struct simulation *simulation_new(const sbp_program *p, const sbp_trace *trace,
 	s->group = sbp_group_new(p->world);
 	s->actor = calloc((size_t)p->world, sizeof *s->actor);
 	s->seen = calloc((size_t)p->world, sizeof *s->seen);
-	if (!s->group || !s->actor || !s->seen || !actors_init(s)) {
+	s->kept = malloc(KEPT_BYTES);
+	if (!s->group || !s->actor || !s->seen || !s->kept ||
+	    !actors_init(s)) {
 		simulation_free(s);
 		return NULL;
 	}
@@ -74,6 +76,7 @@ void simulation_free(struct simulation *s)
 	pthread_mutex_destroy(&s->lock);
 	free(s->actor);
 	free(s->seen);
+	free(s->kept);
 	free(s);
 }
 
@@ -211,7 +214,7 @@ static sbp_status start(struct simulation *s, sbp_message *e)
 	if (!error)
 		return SBP_OK;
 	/* Those that run already find that all is over. */
-	s->failed = true;
+	s->failed = s->complained = true;
 	return message_set(e, SBP_FAILED, "cannot start %d threads: %s",
 			   s->p->world, strerror(error));
 }

@@ -16,6 +16,7 @@
 /* ---- simulate.c: who runs ---- */
 
 enum { MAIL_CHANNEL = LANES * FLAGS, CHANNELS };
+enum { KEPT_BYTES = 1 << 20 };
 enum { CLOCK_LANES = 16 };	/* clocks are a multiple of this long */
 
 /* What a rank is doing, for people. */
@@ -96,6 +97,9 @@ struct simulation {
 	bool complained;		/* main has said what failed */
 	unsigned history;		/* stamps of a channel that are kept */
 	int *seen;			/* by rank: scratch */
+	/* Part of an arena, as it was before calls that now run. */
+	unsigned char *kept;
+	int64_t kept_at, kept_bytes;
 	uint64_t steps;			/* that a rank has done */
 	void (*body)(struct actor *a, void *context);
 	void *context;

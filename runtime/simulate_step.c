@@ -82,7 +82,50 @@ void simulate_cell(struct comm *c, const struct exchange *x,
 		simulate_access(c, x->writer[0], to->mate + from, bytes, true);
 }
 
-/* ---- the order of moves ---- */
+/* ---- calls write what the trace says ---- */
+
+/* No other rank runs until simulate_move or simulate_step. Of an arena that is
+ * too large a part is drawn, another one each time. */
+void simulate_calls(sbp_model *m)
+{
+	struct simulation *s = m->private_->comm.simulation;
+	int64_t bytes = s->p->arena_bytes[m->class_];
+	uint64_t places = bytes > KEPT_BYTES
+				  ? (uint64_t)(bytes - KEPT_BYTES) + 1 : 1;
+
+	s->kept_at = (int64_t)(simulation_draw(s) % places);
+	s->kept_bytes = bytes < KEPT_BYTES ? bytes : KEPT_BYTES;
+	memcpy(s->kept, m->arena + s->kept_at, (size_t)s->kept_bytes);
+}
+
+/* What X wrote is as it should be. */
+static void keep_written(struct simulation *s, const sbp_model *m,
+			 const sbp_access *x)
+{
+	int64_t lo = x->at > s->kept_at ? x->at : s->kept_at;
+	int64_t hi = x->at + x->bytes, end = s->kept_at + s->kept_bytes;
+
+	hi = hi < end ? hi : end;
+	if (lo < hi)
+		memcpy(s->kept + (lo - s->kept_at), m->arena + lo,
+		       (size_t)(hi - lo));
+}
+
+static void compare_kept(const sbp_model *m, struct actor *a)
+{
+	const struct simulation *s = a->s;
+	const unsigned char *now = m->arena + s->kept_at;
+	int64_t i = 0;
+
+	if (!memcmp(s->kept, now, (size_t)s->kept_bytes))
+		return;
+	while (s->kept[i] == now[i])
+		i++;
+	actor_blame(a, "wrong write: byte %lld of rank %d's arena has changed "
+		    "since the move before this one, and no call in between "
+		    "should write there", (long long)(s->kept_at + i),
+		    m->rank);
+}
 
 /* The calls in front of move K of the list, or after the last one. */
 static void access_calls(sbp_model *m, const sbp_trace *t, int k)
@@ -96,8 +139,13 @@ static void access_calls(sbp_model *m, const sbp_trace *t, int k)
 		a->act = (struct act){ACT_CALL, x};
 		simulate_access(c, c->rank, m->arena + x->at, x->bytes,
 				x->write);
+		if (x->write)
+			keep_written(a->s, m, x);
 	}
+	compare_kept(m, a);
 }
+
+/* ---- the order of moves ---- */
 
 sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e)
 {
@@ -120,22 +168,32 @@ sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e)
 	return simulate_check(c, e);
 }
 
-sbp_status simulate_step(sbp_model *m, sbp_message *e)
+static void end_step(sbp_model *m, struct actor *a)
 {
-	struct actor *a = actor_of(&m->private_->comm);
 	const sbp_trace *t = &a->s->trace[m->class_];
 
 	if (a->moves < t->nmoves)
-		return message_set(e, SBP_FAILED,
-				   "wrong order: the step has ended, and move "
-				   "%d of the plan is next for this rank",
-				   t->move[a->moves]);
-	access_calls(m, t, t->nmoves);
+		actor_blame(a, "wrong order: the step has ended, and move %d "
+			    "of the plan is next for this rank",
+			    t->move[a->moves]);
+	else
+		access_calls(m, t, t->nmoves);
+}
+
+sbp_status simulate_step(sbp_model *m, sbp_message *e)
+{
+	struct actor *a = actor_of(&m->private_->comm);
+
+	end_step(m, a);
 	a->moves = 0;
+	a->act = (struct act){ACT_OUTSIDE, NULL};
 	if (a->s->steps <= m->step)
 		a->s->steps = m->step + 1;
-	a->act = (struct act){ACT_OUTSIDE, NULL};
-	return simulate_check(&m->private_->comm, e);
+	if (!a->wrong)
+		return SBP_OK;
+	return message_set(e, SBP_FAILED, "rank %d, step %llu: %.500s",
+			   m->rank, (unsigned long long)m->step + 1,
+			   a->error.text);
 }
 
 /* ---- sources stay while they are read ---- */

@@ -114,6 +114,16 @@ static void mend(void)
 	move_limits.mail = 0;
 }
 
+/* A rank that runs one move only, and says so. */
+static void run_only(int rank, int move)
+{
+	static const int until_one[] = {0, 4};
+
+	part[rank] = (struct part){
+		.n = 1, .list = {move}, .said = {move},
+		.trace = {1, part[rank].said, until_one, accesses}};
+}
+
 /* ---- running it ---- */
 
 static float result[COUNT];
@@ -210,8 +220,7 @@ static void test_pair(void)
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		mend();
 		moves[1].how = &both;
-		part[2].n = part[2].trace.nmoves = 1;
-		part[2].trace.until = (int[]){0, 2};
+		run_only(2, 0);
 		nsteps = 1;
 		CHECK(run_model(seed));
 		nsteps = 3;
@@ -225,7 +234,7 @@ static void test_order(void)
 {
 	mend();
 	part[1].n = 1;
-	EXPECT("rank 1, step 1, the end of the step, test.sbp:0: wrong order: "
+	EXPECT("rank 1, step 1: wrong order: "
 	       "the step has ended, and move 1 of the plan is next");
 	mend();
 	part[2].list[0] = 1;
@@ -245,8 +254,7 @@ static void test_mismatch(void)
 	part[2].list[1] = part[2].said[1] = 0;
 	EXPECT("wrong order: rank 2 never gives its data here");
 	mend();
-	part[1].n = part[1].trace.nmoves = 1;
-	part[1].list[0] = part[1].said[0] = 1;
+	run_only(1, 1);
 	EXPECT("wrong order: rank 1 never gives its data here");
 	move_limits.mail = MAIL_BYTES;
 	EXPECT("deadlock: rank 0 waits for rank 1 to send its data in "
@@ -257,7 +265,7 @@ static void test_deadlock(void)
 {
 	mend();
 	nsteps = 1;
-	part[1].n = part[1].trace.nmoves = 1;
+	run_only(1, 0);
 	EXPECT("deadlock: rank 0 waits for rank 1 to give its data in "
 	       "all-reduce(0) of 'p' (test.sbp:3); rank 1 has ended; rank 2 "
 	       "waits for rank 1");
@@ -283,8 +291,7 @@ static void test_two_writers(void)
 	mend();
 	nsteps = 1;
 	moves[1].how = &both;
-	part[2].n = part[2].trace.nmoves = 1;
-	part[2].trace.until = (int[]){0, 2};
+	run_only(2, 0);
 	q_at[1] = AT_P + WHOLE / 2;
 	EXPECT("race: rank ");
 	CHECK(strstr(first.text, " of rank 1's arena in all-reduce(0)"));
@@ -308,6 +315,24 @@ static void test_changed(void)
 		     "the data that rank 0 gave has changed before rank 2 had "
 		     "read it in all-gather(0) of 'x' (test.sbp:2)"));
 	nsteps = 3;
+}
+
+/* What no table says of rank 1's own arena. */
+static void smear(sbp_model *m, int move)
+{
+	m->arena[move == 1 ? AT_P - 3 : AT_Q + 3] ^= 1;
+}
+
+static void test_wrong_write(void)
+{
+	mend();
+	part[1].before = smear;
+	EXPECT("rank 1, step 1, all-gather(0) of 'x', test.sbp:2: wrong "
+	       "write: byte 3075 of rank 1's arena has changed");
+	run_only(1, 1);
+	part[1].before = smear;
+	EXPECT("rank 1, step 1, all-reduce(0) of 'p', test.sbp:3: wrong "
+	       "write: byte 2045 of rank 1's arena has changed");
 }
 
 /* ---- clocks ---- */
@@ -414,6 +439,7 @@ int main(void)
 	test_overlap();
 	test_two_writers();
 	test_changed();
+	test_wrong_write();
 	test_clocks();
 	test_relay();
 	test_litter();
