@@ -38,8 +38,7 @@ static void add_access(struct emitter *e, const struct call *c,
 }
 
 /* Counts the accesses of C, a call that is no move. */
-static int add_accesses(struct emitter *e, const struct call *c,
-			struct text *t)
+static int add_accesses(struct emitter *e, const struct call *c, struct text *t)
 {
 	int n = 0;
 

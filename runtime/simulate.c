@@ -14,16 +14,17 @@ enum { STACK_BYTES = 2 << 20 };
 
 static bool actors_init(struct simulation *s)
 {
+	for (int r = 0; r < s->p->world; r++)
+		pthread_cond_init(&s->actor[r].woken, NULL);
 	for (int r = 0; r < s->p->world; r++) {
 		struct actor *a = &s->actor[r];
 		int class_ = tensor_class(s->p, r);
 
 		a->s = s;
 		a->rank = r;
-		pthread_cond_init(&a->woken, NULL);
 		if (!order_init(a) ||
-		    !shadow_init(&a->shadow, CONTROL_BYTES +
-						     s->p->arena_bytes[class_]))
+		    !shadow_init(&a->shadow,
+				 CONTROL_BYTES + s->p->arena_bytes[class_]))
 			return false;
 	}
 	return true;
@@ -55,8 +56,7 @@ struct simulation *simulation_new(const sbp_program *p, const sbp_trace *trace,
 	s->actor = calloc((size_t)p->world, sizeof *s->actor);
 	s->seen = calloc((size_t)p->world, sizeof *s->seen);
 	s->kept = malloc(KEPT_BYTES);
-	if (!s->group || !s->actor || !s->seen || !s->kept ||
-	    !actors_init(s)) {
+	if (!s->group || !s->actor || !s->seen || !s->kept || !actors_init(s)) {
 		simulation_free(s);
 		return NULL;
 	}
@@ -67,6 +67,7 @@ struct simulation *simulation_new(const sbp_program *p, const sbp_trace *trace,
 void simulation_free(struct simulation *s)
 {
 	for (int r = 0; s && s->actor && r < s->p->world; r++) {
+		pthread_cond_destroy(&s->actor[r].woken);
 		order_free(&s->actor[r]);
 		shadow_free(&s->actor[r].shadow);
 	}
@@ -237,8 +238,7 @@ sbp_status simulation_run(struct simulation *s,
 
 /* ---- what people read ---- */
 
-void act_text(const struct simulation *s, struct act act, char *to,
-	      size_t size)
+void act_text(const struct simulation *s, struct act act, char *to, size_t size)
 {
 	const sbp_move *move = act.of;
 	const sbp_access *call = act.of;
@@ -392,6 +392,6 @@ sbp_status simulate_check(struct comm *c, sbp_message *e)
 {
 	const struct actor *a = actor_of(c);
 
-	return a->wrong ? message_set(e, SBP_FAILED, "%s", a->error.text) :
-			  SBP_OK;
+	return a->wrong ? message_set(e, SBP_FAILED, "%s", a->error.text)
+			: SBP_OK;
 }

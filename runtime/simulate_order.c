@@ -18,8 +18,8 @@ bool order_init(struct actor *a)
 {
 	a->clock = calloc(clock_length(a->s), sizeof *a->clock);
 	for (int i = 0; i < CHANNELS; i++) {
-		a->channel[i].ring = calloc(a->s->history,
-					    sizeof *a->channel[i].ring);
+		a->channel[i].ring =
+			calloc(a->s->history, sizeof *a->channel[i].ring);
 		if (!a->channel[i].ring)
 			return false;
 	}
@@ -112,6 +112,6 @@ void order_join(struct actor *a, int peer, int channel, uint64_t n)
 		return;
 	}
 	if (a->clock[peer] >= stamp->clock[peer])
-		return;		/* and so all that it knew */
+		return; /* and so all that it knew */
 	clock_join(a->clock, stamp->clock, clock_length(a->s));
 }

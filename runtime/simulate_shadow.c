@@ -157,12 +157,13 @@ static void tell_race(const struct access *x, const struct visit *before,
 	act_text(s, before->act, then, sizeof then);
 	lo -= mail ? 0 : CONTROL_BYTES;
 	hi -= mail ? 0 : CONTROL_BYTES;
-	actor_blame(x->a, "race: rank %d %s bytes %lld to %lld of rank %d's "
+	actor_blame(x->a,
+		    "race: rank %d %s bytes %lld to %lld of rank %d's "
 		    "%s in %s; rank %d has %s them in %s, and nothing orders "
-		    "the two", x->a->rank, x->write ? "writes" : "reads",
-		    (long long)lo, (long long)hi, x->owner->rank,
-		    mail ? "mail" : "arena", now, before->rank,
-		    wrote ? "written" : "read", then);
+		    "the two",
+		    x->a->rank, x->write ? "writes" : "reads", (long long)lo,
+		    (long long)hi, x->owner->rank, mail ? "mail" : "arena", now,
+		    before->rank, wrote ? "written" : "read", then);
 }
 
 static void check(const struct access *x, const struct interval *at)
@@ -192,8 +193,8 @@ static bool visit(const struct access *x, struct interval *at)
 	return true;
 }
 
-void shadow_access(struct actor *a, struct actor *owner, int64_t lo,
-		   int64_t hi, bool write)
+void shadow_access(struct actor *a, struct actor *owner, int64_t lo, int64_t hi,
+		   bool write)
 {
 	struct access x = {a, owner, lo, hi, write};
 	struct shadow *w = &owner->shadow;

@@ -18,8 +18,8 @@ void simulate_access(struct comm *c, int owner, const void *at, int64_t bytes,
 	/* What was gathered goes to memory of the rank's own. */
 	if (lo < 0 || lo >= CONTROL_BYTES + c->arena_bytes[owner])
 		return;
-	shadow_access(actor_of(c), &c->simulation->actor[owner], lo,
-		      lo + bytes, write);
+	shadow_access(actor_of(c), &c->simulation->actor[owner], lo, lo + bytes,
+		      write);
 }
 
 void simulate_about(const sbp_model *m, const sbp_tensor *t)
@@ -38,8 +38,7 @@ void simulate_tensor(const sbp_model *m, const sbp_tensor *t, int rank,
 		simulate_access(&v->comm, rank,
 				v->comm.arena[rank] +
 					t->at[tensor_class(v->p, rank)],
-				box_count(&box) * dtype_bytes(t->dtype),
-				write);
+				box_count(&box) * dtype_bytes(t->dtype), write);
 }
 
 /* The bytes from the first to the last element of rows LO to HI, of which
@@ -90,8 +89,8 @@ void simulate_calls(sbp_model *m)
 {
 	struct simulation *s = m->private_->comm.simulation;
 	int64_t bytes = s->p->arena_bytes[m->class_];
-	uint64_t places = bytes > KEPT_BYTES
-				  ? (uint64_t)(bytes - KEPT_BYTES) + 1 : 1;
+	uint64_t places =
+		bytes > KEPT_BYTES ? (uint64_t)(bytes - KEPT_BYTES) + 1 : 1;
 
 	s->kept_at = (int64_t)(simulation_draw(s) % places);
 	s->kept_bytes = bytes < KEPT_BYTES ? bytes : KEPT_BYTES;
@@ -121,10 +120,11 @@ static void compare_kept(const sbp_model *m, struct actor *a)
 		return;
 	while (s->kept[i] == now[i])
 		i++;
-	actor_blame(a, "wrong write: byte %lld of rank %d's arena has changed "
+	actor_blame(a,
+		    "wrong write: byte %lld of rank %d's arena has changed "
 		    "since the move before this one, and no call in between "
-		    "should write there", (long long)(s->kept_at + i),
-		    m->rank);
+		    "should write there",
+		    (long long)(s->kept_at + i), m->rank);
 }
 
 /* The calls in front of move K of the list, or after the last one. */
@@ -157,7 +157,8 @@ sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e)
 	if (k >= t->nmoves)
 		return message_set(e, SBP_FAILED,
 				   "wrong order: after the last of %d moves of "
-				   "this rank", t->nmoves);
+				   "this rank",
+				   t->nmoves);
 	if (t->move[k] != move->id)
 		return message_set(e, SBP_FAILED,
 				   "wrong order: this is move %d of the plan, "
@@ -173,7 +174,8 @@ static void end_step(sbp_model *m, struct actor *a)
 	const sbp_trace *t = &a->s->trace[m->class_];
 
 	if (a->moves < t->nmoves)
-		actor_blame(a, "wrong order: the step has ended, and move %d "
+		actor_blame(a,
+			    "wrong order: the step has ended, and move %d "
 			    "of the plan is next for this rank",
 			    t->move[a->moves]);
 	else
@@ -191,9 +193,8 @@ sbp_status simulate_step(sbp_model *m, sbp_message *e)
 		a->s->steps = m->step + 1;
 	if (!a->wrong)
 		return SBP_OK;
-	return message_set(e, SBP_FAILED, "rank %d, step %llu: %.500s",
-			   m->rank, (unsigned long long)m->step + 1,
-			   a->error.text);
+	return message_set(e, SBP_FAILED, "rank %d, step %llu: %.500s", m->rank,
+			   (unsigned long long)m->step + 1, a->error.text);
 }
 
 /* ---- sources stay while they are read ---- */
@@ -237,7 +238,9 @@ void seal_source(struct actor *a, enum lane lane, uint64_t n)
 
 	if (!x || !a->source || !x->nreaders)
 		return;
-	a->seal = (struct seal){.lane = lane, .n = n, .at = a->source,
+	a->seal = (struct seal){.lane = lane,
+				.n = n,
+				.at = a->source,
 				.bytes = x->source_bytes,
 				.left = x->nreaders};
 	a->seal.hash = hash_bytes(a->seal.at, a->seal.bytes);
@@ -251,8 +254,10 @@ static void unseal(struct actor *a, struct actor *of)
 	if (--seal->left || hash_bytes(seal->at, seal->bytes) == seal->hash)
 		return;
 	act_text(a->s, a->act, doing, sizeof doing);
-	actor_blame(a, "race: the data that rank %d gave has changed before "
-		    "rank %d had read it in %s", of->rank, a->rank, doing);
+	actor_blame(a,
+		    "race: the data that rank %d gave has changed before "
+		    "rank %d had read it in %s",
+		    of->rank, a->rank, doing);
 }
 
 void unseal_sources(struct actor *a, enum lane lane, uint64_t n)

@@ -30,12 +30,31 @@ enum { PIECE = ROWS / WORLD * COLUMNS * 4, WHOLE = COUNT * 4 };
 
 static const sbp_placement line = {"line", 1, {WORLD}, NULL, 0};
 static const sbp_placement pair = {"pair", 1, {2}, NULL, 0};
-#define ONE(t) {.on = &line, .term = {t}, .order = {0, 1, 2, 3}}
-#define TWO(t) {.on = &pair, .term = {t}, .order = {0, 1, 2, 3}}
-#define B {'B', 0, 0}
-#define S0 {'S', 0, 0}
-#define P {'P', 0, '+'}
-#define MATRIX SBP_F32, 2, {ROWS, COLUMNS}
+#define ONE(t)                                                    \
+	{                                                         \
+		.on = &line, .term = {t}, .order = { 0, 1, 2, 3 } \
+	}
+#define TWO(t)                                                    \
+	{                                                         \
+		.on = &pair, .term = {t}, .order = { 0, 1, 2, 3 } \
+	}
+#define B                 \
+	{                 \
+		'B', 0, 0 \
+	}
+#define S0                \
+	{                 \
+		'S', 0, 0 \
+	}
+#define P                   \
+	{                   \
+		'P', 0, '+' \
+	}
+#define MATRIX                \
+	SBP_F32, 2,           \
+	{                     \
+		ROWS, COLUMNS \
+	}
 
 static const sbp_pattern gather = {MATRIX, ONE(S0), ONE(B), "all-gather(0)"};
 static const sbp_pattern reduce = {MATRIX, ONE(P), ONE(B), "all-reduce(0)"};
@@ -54,15 +73,17 @@ static const sbp_tensor tensors[] = {
 
 /* What a rank does in a step, and what its trace says. */
 static struct part {
-	int n, list[2];			/* moves */
+	int n, list[2]; /* moves */
 	sbp_trace trace;
 	int said[2];
-	void (*before)(sbp_model *m, int move);	/* more that it does */
+	void (*before)(sbp_model *m, int move); /* more that it does */
 } part[WORLD];
 
 static const sbp_access accesses[] = {
-	{AT_Y, WHOLE, "scale", "y", 2, 0}, {AT_P, WHOLE, "scale", "p", 2, 1},
-	{AT_Q, WHOLE, "update", "q", 3, 0}, {AT_X, PIECE, "update", "x", 3, 1},
+	{AT_Y, WHOLE, "scale", "y", 2, 0},
+	{AT_P, WHOLE, "scale", "p", 2, 1},
+	{AT_Q, WHOLE, "update", "q", 3, 0},
+	{AT_X, PIECE, "update", "x", 3, 1},
 };
 static const int until[] = {0, 2, 4};
 
@@ -90,11 +111,19 @@ static sbp_status step(sbp_model *m)
 }
 static sbp_status (*const steps[WORLD])(sbp_model *) = {step, step, step};
 
-static sbp_program program = {
-	.abi = SBP_ABI, .name = "test", .file = "test.sbp", .plan_hash = 1,
-	.world = WORLD, .isa = "", .nclasses = WORLD, .class_of = class_of,
-	.arena_bytes = arena_bytes, .step = steps, .ntensors = 2,
-	.tensors = tensors, .nmoves = 2};
+static sbp_program program = {.abi = SBP_ABI,
+			      .name = "test",
+			      .file = "test.sbp",
+			      .plan_hash = 1,
+			      .world = WORLD,
+			      .isa = "",
+			      .nclasses = WORLD,
+			      .class_of = class_of,
+			      .arena_bytes = arena_bytes,
+			      .step = steps,
+			      .ntensors = 2,
+			      .tensors = tensors,
+			      .nmoves = 2};
 
 /* A program in which nothing is wrong. */
 static void mend(void)
@@ -109,7 +138,9 @@ static void mend(void)
 	moves[1] = (sbp_move){&reduce, "p", 3, 1, p_at, q_at};
 	for (int r = 0; r < WORLD; r++)
 		part[r] = (struct part){
-			.n = 2, .list = {0, 1}, .said = {0, 1},
+			.n = 2,
+			.list = {0, 1},
+			.said = {0, 1},
 			.trace = {2, part[r].said, until, accesses}};
 	move_limits.mail = 0;
 }
@@ -120,14 +151,16 @@ static void run_only(int rank, int move)
 	static const int until_one[] = {0, 4};
 
 	part[rank] = (struct part){
-		.n = 1, .list = {move}, .said = {move},
+		.n = 1,
+		.list = {move},
+		.said = {move},
 		.trace = {1, part[rank].said, until_one, accesses}};
 }
 
 /* ---- running it ---- */
 
 static float result[COUNT];
-static sbp_message first;	/* what the first rank that failed says */
+static sbp_message first; /* what the first rank that failed says */
 static int nsteps = 3;
 
 static void run_steps(struct actor *a, sbp_model *m)
@@ -209,7 +242,8 @@ static void test_right(void)
 			move_limits.mail = mail[k];
 			memset(result, 0, sizeof result);
 			CHECK(run_model(seed));
-			CHECK(result[0] == -7 * 27 && result[COUNT - 1] == 184 * 27);
+			CHECK(result[0] == -7 * 27 &&
+			      result[COUNT - 1] == 184 * 27);
 			CHECK(!first.text[0]);
 		}
 }
@@ -398,8 +432,8 @@ static void relay(struct actor *a, sbp_model *m)
 	if (a->rank == 0)
 		simulate_access(c, 0, at, 8, true);
 	if (a->rank > 0)
-		a->status = comm_wait(c, a->rank - 1, LANE_MOVE, FLAG_READY, 1,
-				      &e);
+		a->status =
+			comm_wait(c, a->rank - 1, LANE_MOVE, FLAG_READY, 1, &e);
 	if (a->rank == 2)
 		simulate_access(c, 0, at, 8, true);
 	comm_post(c, LANE_MOVE, FLAG_READY, 1);

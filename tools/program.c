@@ -41,8 +41,10 @@ enum exit_code program_read(struct build *b, struct arena *a,
 	if (code || build_on_device(b, DEV_CPU))
 		return code;
 	return (enum exit_code)usage_error(
-		o->tool, "'%s' is for cuda: sbpc --emit=cuda writes it, nvcc "
-			 "compiles that", path);
+		o->tool,
+		"'%s' is for cuda: sbpc --emit=cuda writes it, nvcc "
+		"compiles that",
+		path);
 }
 
 /* Copies the file PATH to the descriptor TO. */
@@ -80,8 +82,8 @@ static const char *base_of(struct arena *a, const char *path)
 static enum exit_code link_to(struct build *b, const char *base, int to)
 {
 	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_text(b->a, "%s/sbpc-XXXXXX",
-			       tmp && *tmp ? tmp : "/tmp");
+	char *dir =
+		arena_text(b->a, "%s/sbpc-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	enum exit_code code;
 	char *path;
 
@@ -93,8 +95,8 @@ static enum exit_code link_to(struct build *b, const char *base, int to)
 	code = build_executable(b, base, -1, path);
 	if (!code && !copy_to(path, to))
 		code = (enum exit_code)usage_error(b->o->tool,
-						   "cannot copy '%s': %s",
-						   path, strerror(errno));
+						   "cannot copy '%s': %s", path,
+						   strerror(errno));
 	unlink(path);
 	rmdir(dir);
 	return code;

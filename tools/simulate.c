@@ -17,13 +17,17 @@ static enum exit_code check_alone(const struct options *o)
 		enum option_id id;
 		const char *name;
 	} others[] = {
-		{OPT_output, "-o"}, {OPT_emit, "--emit"},
-		{OPT_per_rank, "--per-rank"}, {OPT_depend, "-MD"},
-		{OPT_depend_file, "-MF"}, {OPT_depend_target, "-MT"},
+		{OPT_output, "-o"},
+		{OPT_emit, "--emit"},
+		{OPT_per_rank, "--per-rank"},
+		{OPT_depend, "-MD"},
+		{OPT_depend_file, "-MF"},
+		{OPT_depend_target, "-MT"},
 		{OPT_list_signatures, "--list-signatures"},
 		{OPT_dump_before, "--dump-before"},
 		{OPT_dump_after, "--dump-after"},
-		{OPT_stop_after, "--stop-after"}, {OPT_passes, "--passes"},
+		{OPT_stop_after, "--stop-after"},
+		{OPT_passes, "--passes"},
 		{OPT_diff_pass, "--diff-pass"},
 	};
 	int n = sizeof others / sizeof *others;
@@ -31,9 +35,11 @@ static enum exit_code check_alone(const struct options *o)
 	for (int i = 0; i < n; i++)
 		if (option_given(o, others[i].id))
 			return (enum exit_code)usage_error(
-				o->tool, "--simulate runs the model and "
-					 "writes nothing: it does not go with "
-					 "%s", others[i].name);
+				o->tool,
+				"--simulate runs the model and "
+				"writes nothing: it does not go with "
+				"%s",
+				others[i].name);
 	return DONE;
 }
 
@@ -56,15 +62,17 @@ static enum exit_code check_words(const struct options *o)
 
 	if (!seed_read(o, &seed))
 		return (enum exit_code)usage_error(
-			o->tool, "--simulate wants a number from 0 to 2^64 - 1 "
-				 "as its seed, not '%s'",
+			o->tool,
+			"--simulate wants a number from 0 to 2^64 - 1 "
+			"as its seed, not '%s'",
 			option_value(o, OPT_simulate));
 	if (o->before != 1)
 		return (enum exit_code)usage_error(
-			o->tool, o->before ? "one model file a run, not %d; "
-					     "options of the program follow "
-					     "'--'" :
-					     "which model file? see --help",
+			o->tool,
+			o->before ? "one model file a run, not %d; "
+				    "options of the program follow "
+				    "'--'"
+				  : "which model file? see --help",
 			o->before);
 	return check_alone(o);
 }
