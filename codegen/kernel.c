@@ -345,6 +345,7 @@ static void add_arguments(struct emitter *e, const struct params *p,
 	for (int i = 0; i < p->values.n; i++) {
 		struct arg arg = buffer_arg(e, p->values.at[i]);
 
+		arg.written = i < p->nout;
 		PUSH(e->arena, c->args, arg);
 	}
 	for (int i = 0; i < p->more.n; i++)

@@ -290,7 +290,10 @@ static void add_text(struct product *p, struct call *c, const char *text)
 
 static void add_value(struct product *p, struct call *c, const struct value *v)
 {
-	call_arg(p->r.e, c, buffer_arg(p->r.e, v));
+	struct arg arg = buffer_arg(p->r.e, v);
+
+	arg.written = v == p->y;
+	call_arg(p->r.e, c, arg);
 }
 
 static const char *inner_of(struct product *p)

@@ -42,9 +42,11 @@ static void copy_call(struct stepper *s, const struct node *n,
 
 	if (bytes == 0)
 		return;
-	call_arg(e, &c, (struct arg){ARG_VALUE, to, "unsigned char", 0, NULL});
-	call_arg(e, &c,
-		 (struct arg){ARG_VALUE, from, "unsigned char", 0, NULL});
+	call_arg(e, &c, (struct arg){.kind = ARG_VALUE, .v = to,
+				     .ctype = "unsigned char",
+				     .written = true});
+	call_arg(e, &c, (struct arg){.kind = ARG_VALUE, .v = from,
+				     .ctype = "unsigned char"});
 	call_arg(e, &c, (struct arg){.kind = ARG_INT, .i = bytes});
 	PUSH(e->arena, s->calls, c);
 }
@@ -225,6 +227,8 @@ void emit_step(struct emitter *e, const char *head)
 
 	fill_readers(&s);
 	collect_calls(&s);
+	if (e->trace)
+		emit_trace(e, s.calls.at, s.calls.n);
 	find_turns(e->arena, s.calls.at, s.calls.n, &turns);
 	for (int i = 0; i < turns.at.n; i++)
 		if (turns.at.at[i].count > 1)

@@ -69,6 +69,8 @@ struct program {
 
 	/* options */
 	bool reproducible;
+	bool simulate;		/* all ranks in one process ... */
+	uint64_t seed;		/* ... in an order drawn from this */
 	FILE *explain;		/* --explain: where to, or NULL */
 	int64_t memory_limit;	/* --memory: bytes of a rank; 0: any */
 	int64_t memory_aim;	/* what inference keeps to; 0: to that */

@@ -38,11 +38,18 @@ sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 {
 	int place = c->out.next;
 	struct mail *mail = &c->control[c->rank]->mail[place];
+	unsigned char *to;
 
 	SBP_TRY(free_place(c, place, e));
-	memcpy(is_note(l->most) ? mail->note : mail->at, l->from,
-	       (size_t)l->bytes);
+	to = is_note(l->most) ? mail->note : mail->at;
+	if (c->simulation) {
+		simulate_access(c, c->rank, l->from, l->bytes, false);
+		simulate_access(c, c->rank, to, l->bytes, true);
+	}
+	memcpy(to, l->from, (size_t)l->bytes);
 	atomic_store_explicit(&mail->n, n, memory_order_release);
+	if (c->simulation)
+		simulate_mail(c, n);
 	c->out.sent[place].n = n;
 	c->out.sent[place].letter = l;
 	c->out.next = !place;

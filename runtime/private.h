@@ -189,6 +189,44 @@ sbp_status exchange_run(sbp_model *m, const struct exchange *x,
 struct route;
 void route_free(struct route *r);
 
+/* ---- simulate*.c: hooks, where c->simulation is set ---- */
+
+/* comm_watch, in which other ranks run. PEER is -1 before ranks know one
+ * another. */
+sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
+			  sbp_message *e);
+/* This rank has posted a flag; sent message N; failed. */
+void simulate_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
+void simulate_mail(struct comm *c, uint64_t n);
+void simulate_failed(struct comm *c);
+/* Whether all was right that this rank did so far. */
+sbp_status simulate_check(struct comm *c, sbp_message *e);
+/* This rank reads or writes BYTES at AT in OWNER's memory; nothing, if it is
+ * not there. */
+void simulate_access(struct comm *c, int owner, const void *at, int64_t bytes,
+		     bool write);
+/* The same of RANK's piece of T; what follows is about T. */
+void simulate_tensor(const sbp_model *m, const sbp_tensor *t, int rank,
+		     bool write);
+void simulate_about(const sbp_model *m, const sbp_tensor *t);
+/* The same of what cell_run does. */
+void simulate_cell(struct comm *c, const struct exchange *x,
+		   const struct cell *cell, int64_t lo, int64_t hi,
+		   const unsigned char *const *base, const int *part,
+		   const struct sink *to);
+/* X begins, from OWN to TO (or NULL); it has ended. */
+void simulate_exchange(struct comm *c, const struct exchange *x,
+		       const unsigned char *own, const unsigned char *to);
+void simulate_exchanged(struct comm *c);
+/* Calls of a step begin to run, up to the next move or the end of the step. */
+void simulate_calls(sbp_model *m);
+/* A step meets MOVE; it is done. */
+sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e);
+sbp_status simulate_step(sbp_model *m, sbp_message *e);
+/* Fills fresh memory of RANK with what no program should read. */
+void simulate_litter(struct simulation *s, int rank, unsigned char *at,
+		     int64_t bytes);
+
 /* ---- model.c, tensor.c ---- */
 
 struct sbp_private {

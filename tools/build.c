@@ -218,14 +218,18 @@ static enum exit_code check_reproducible(const struct build *b)
 static enum exit_code run_once(struct build *b, const struct pass_options *p,
 			       bool *stopped)
 {
+	uint64_t seed;
 	bool good;
 
+	seed_read(b->o, &seed);
 	b->p = (struct program){
 		.arena = b->a, .g = b->g,
 		.reproducible = option_given(b->o, OPT_reproducible),
+		.simulate = option_given(b->o, OPT_simulate),
 		.memory_limit = b->p.memory_limit,
 		.memory_aim = b->p.memory_aim,
 		.memory_tries = b->p.memory_tries};
+	b->p.seed = seed;
 	good = open_explain(b) && passes_run(&b->p, p, stopped);
 	if (!close_explain(b))
 		return (enum exit_code)usage_error(

@@ -50,6 +50,21 @@ enum exit_code build_executable(struct build *b, const char *base, int rank,
 enum exit_code build_object(struct build *b, const char *base,
 			    const char *path);
 
+/* ---- program.c: a model that is run at once ---- */
+
+/* Reads the model that O's first word names, for cpu. */
+enum exit_code program_read(struct build *b, struct arena *a,
+			    const struct options *o);
+/* Compiles it to the descriptor TO, and ends the build. */
+enum exit_code program_make(struct build *b, int to);
+
+/* ---- simulate.c ---- */
+
+/* The seed of --simulate, 0 where none is given. */
+bool seed_read(const struct options *o, uint64_t *seed);
+/* Compiles and runs what O asks for; returns only what went wrong. */
+enum exit_code simulate(struct arena *a, const struct options *o);
+
 /* ---- plan_check.c ---- */
 
 /* Whether the plan keeps to --plan-check, --max-boxing-bytes and --deny. */

@@ -434,7 +434,11 @@ int main(int argc, char **argv)
 
 	if (!options_read(a, SBPC, argc, argv, &j.o))
 		code = USAGE;
-	else if (!answers(&j.o))
+	else if (answers(&j.o))
+		code = DONE;
+	else if (option_given(&j.o, OPT_simulate))
+		code = simulate(a, &j.o);
+	else
 		code = run(&j, a);
 	if (fflush(stdout) || ferror(stdout))
 		code = code ? code : USAGE;
