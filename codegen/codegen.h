@@ -40,7 +40,6 @@ struct arg {
 	const char *ctype;	/* ... cast to a pointer to this */
 	int64_t i;		/* of ARG_MOVE: its index in the moves */
 	const char *text;	/* interned */
-	bool written;		/* a call for the cpu writes V, not reads it */
 };
 struct call {
 	const char *function;	/* interned */

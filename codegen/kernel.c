@@ -345,8 +345,7 @@ static void add_arguments(struct emitter *e, const struct params *p,
 	for (int i = 0; i < p->values.n; i++) {
 		const struct value *v = p->values.at[i];
 		struct arg arg = {.kind = ARG_VALUE, .v = v,
-				  .ctype = dtype_c(v->type.dtype),
-				  .written = i < p->nout};
+				  .ctype = dtype_c(v->type.dtype)};
 
 		PUSH(e->arena, c->args, arg);
 	}

@@ -278,8 +278,7 @@ static void add_text(struct product *p, struct call *c, const char *text)
 static void add_value(struct product *p, struct call *c, const struct value *v)
 {
 	struct arg arg = {.kind = ARG_VALUE, .v = v,
-			  .ctype = dtype_c(v->type.dtype),
-			  .written = v == p->y};
+			  .ctype = dtype_c(v->type.dtype)};
 
 	PUSH(p->r.a, c->args, arg);
 }
