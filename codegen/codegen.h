@@ -42,7 +42,6 @@ struct arg {
 	/* Interned. Of ARG_VALUE: the bytes in its buffer before what is
 	 * meant, as C, or NULL. */
 	const char *text;
-	bool written;		/* a call for the cpu writes V, not reads it */
 };
 struct call {
 	const char *function;	/* interned */

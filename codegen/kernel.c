@@ -342,12 +342,8 @@ static void add_arguments(struct emitter *e, const struct params *p,
 
 	if (p->model)
 		PUSH(e->arena, c->args, m);
-	for (int i = 0; i < p->values.n; i++) {
-		struct arg arg = buffer_arg(e, p->values.at[i]);
-
-		arg.written = i < p->nout;
-		PUSH(e->arena, c->args, arg);
-	}
+	for (int i = 0; i < p->values.n; i++)
+		call_arg(e, c, buffer_arg(e, p->values.at[i]));
 	for (int i = 0; i < p->more.n; i++)
 		PUSH(e->arena, c->args, p->more.at[i]);
 	c->status = p->status;

@@ -290,10 +290,7 @@ static void add_text(struct product *p, struct call *c, const char *text)
 
 static void add_value(struct product *p, struct call *c, const struct value *v)
 {
-	struct arg arg = buffer_arg(p->r.e, v);
-
-	arg.written = v == p->y;
-	call_arg(p->r.e, c, arg);
+	call_arg(p->r.e, c, buffer_arg(p->r.e, v));
 }
 
 static const char *inner_of(struct product *p)

@@ -42,11 +42,9 @@ static void copy_call(struct stepper *s, const struct node *n,
 
 	if (bytes == 0)
 		return;
-	call_arg(e, &c, (struct arg){.kind = ARG_VALUE, .v = to,
-				     .ctype = "unsigned char",
-				     .written = true});
-	call_arg(e, &c, (struct arg){.kind = ARG_VALUE, .v = from,
-				     .ctype = "unsigned char"});
+	call_arg(e, &c, (struct arg){ARG_VALUE, to, "unsigned char", 0, NULL});
+	call_arg(e, &c,
+		 (struct arg){ARG_VALUE, from, "unsigned char", 0, NULL});
 	call_arg(e, &c, (struct arg){.kind = ARG_INT, .i = bytes});
 	PUSH(e->arena, s->calls, c);
 }

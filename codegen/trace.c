@@ -7,23 +7,39 @@
 
 #include "codegen/emit.h"
 
+static bool is_copy(const struct emitter *e, const struct call *c)
+{
+	return !strcmp(c->function, e->target->copy);
+}
+
 /* What people know the call by: its function, where that is the program's. */
 static const char *call_name(const struct emitter *e, const struct call *c)
 {
-	if (!strcmp(c->function, e->target->copy))
+	if (is_copy(e, c))
 		return "copy";
 	if (!strncmp(c->function, "sbp_gemm", strlen("sbp_gemm")))
 		return "matmul";
 	return c->function;
 }
 
-/* A view has bytes of its root. */
-static void add_access(struct emitter *e, const struct call *c,
-		       const struct arg *arg, struct text *t)
+/* Whether C writes its argument ARG, a value: an output of its node. A copy may
+ * be to the state that the output becomes. */
+static bool writes(const struct emitter *e, const struct call *c, int arg)
 {
-	const struct local *own = &e->p->local[arg->v->id];
-	const struct value *root = own->same_as ? own->same_as : arg->v;
-	const char *name = arg->v->name ? arg->v->name : e->name[arg->v->id];
+	for (int k = 0; k < c->n->nout && !is_copy(e, c); k++)
+		if (c->args.at[arg].v == c->n->out[k])
+			return true;
+	return is_copy(e, c) && arg == 0;
+}
+
+/* A view has bytes of its root. */
+static void add_access(struct emitter *e, const struct call *c, int arg,
+		       struct text *t)
+{
+	const struct value *v = c->args.at[arg].v;
+	const struct local *own = &e->p->local[v->id];
+	const struct value *root = own->same_as ? own->same_as : v;
+	const char *name = v->name ? v->name : e->name[v->id];
 	struct text row = {0};
 
 	own = &e->p->local[root->id];
@@ -32,7 +48,8 @@ static void add_access(struct emitter *e, const struct call *c,
 	text_string(&row, call_name(e, c));
 	text_add(&row, ", ");
 	text_string(&row, name);
-	text_add(&row, ", %d, %d},", place_of(c->n->span).line, arg->written);
+	text_add(&row, ", %d, %d},", place_of(c->n->span).line,
+		 writes(e, c, arg));
 	text_statement(t, 1, row.at);
 	text_free(&row);
 }
@@ -44,7 +61,7 @@ static int add_accesses(struct emitter *e, const struct call *c, struct text *t)
 
 	for (int i = 0; i < c->args.n; i++)
 		if (c->args.at[i].kind == ARG_VALUE) {
-			add_access(e, c, &c->args.at[i], t);
+			add_access(e, c, i, t);
 			n++;
 		}
 	return n;

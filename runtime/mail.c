@@ -49,7 +49,7 @@ sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 	memcpy(to, l->from, (size_t)l->bytes);
 	atomic_store_explicit(&mail->n, n, memory_order_release);
 	if (c->simulation)
-		simulate_mail(c, n);
+		simulate_send(c, n);
 	c->out.sent[place].n = n;
 	c->out.sent[place].letter = l;
 	c->out.next = !place;
@@ -71,6 +71,8 @@ sbp_status mail_get(struct comm *c, int peer, int64_t most, uint64_t n,
 	int place = c->peer[peer].next;
 	struct watch w = {&mail[place].n, &mail[!place].n, n};
 
+	if (c->simulation)
+		SBP_TRY(simulate_receive(c, peer, n, e));
 	SBP_TRY(comm_watch(c, peer, &w, e));
 	if (atomic_load_explicit(&mail[place].n, memory_order_acquire) != n)
 		place = !place;

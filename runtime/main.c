@@ -25,12 +25,12 @@ struct session {
 	bool warned;
 };
 
-/* RANK -1: not known. A simulation ends with the first failure, and says no
- * more. */
+/* RANK -1: not known. */
 static void complain(const struct session *s, int rank, const sbp_message *e)
 {
 	char prefix[32], own[32];
 
+	/* One failure follows from another, and all have one stderr. */
 	if (s->simulation && s->simulation->complained)
 		return;
 	if (s->simulation)
@@ -269,8 +269,6 @@ static void session_close(struct session *s)
  * is opened later. What is written to such a stdout is an error still. */
 static bool reserve_streams(void)
 {
-	/* a file that grows too large is an error of its write */
-	signal(SIGXFSZ, SIG_IGN);
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
@@ -286,6 +284,8 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 
 	if (!reserve_streams())
 		return SBP_FAILED;
+	/* a file that grows too large is an error of its write */
+	signal(SIGXFSZ, SIG_IGN);
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
 		if (me <= 0)
@@ -377,6 +377,7 @@ int sbp_simulate(const sbp_program *p, const sbp_trace *trace, uint64_t seed,
 
 	if (!reserve_streams())
 		return SBP_FAILED;
+	signal(SIGXFSZ, SIG_IGN);
 	allow_files();
 	status = read_simulated(&s, argc, argv, &e);
 	if (status == SBP_OK && s.o.help)

@@ -195,9 +195,12 @@ void route_free(struct route *r);
  * another. */
 sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
 			  sbp_message *e);
-/* This rank has posted a flag; sent message N; failed. */
+/* This rank has posted a flag; has sent message N; waits for PEER's; has
+ * failed. */
 void simulate_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
-void simulate_mail(struct comm *c, uint64_t n);
+void simulate_send(struct comm *c, uint64_t n);
+sbp_status simulate_receive(struct comm *c, int peer, uint64_t n,
+			    sbp_message *e);
 void simulate_failed(struct comm *c);
 /* Whether all was right that this rank did so far. */
 sbp_status simulate_check(struct comm *c, sbp_message *e);

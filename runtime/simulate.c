@@ -335,8 +335,8 @@ static sbp_status tell_why(struct comm *c, struct actor *a, sbp_message *e)
 
 /* ---- hooks ---- */
 
-sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
-			  sbp_message *e)
+static sbp_status wait_for(struct comm *c, int peer, int channel,
+			   const struct watch *w, sbp_message *e)
 {
 	struct actor *a = actor_of(c);
 	sbp_status status = SBP_OK;
@@ -344,18 +344,27 @@ sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
 	SBP_TRY(simulate_check(c, e));
 	a->watch = w;
 	a->peer = peer;
-	if (peer >= 0)
-		a->awaited = channel_of(c->control[peer], w->at);
+	a->awaited = channel;
 	while (status == SBP_OK && !comm_arrived(w)) {
 		if (a->s->failed)
 			status = tell_why(c, a, e);
 		else
 			hand_on(a);
 	}
-	if (status == SBP_OK && peer >= 0)
-		order_join(a, peer, a->awaited, w->n);
+	if (status == SBP_OK && channel >= 0)
+		order_join(a, peer, channel, w->n);
 	a->watch = NULL;
 	return status == SBP_OK ? simulate_check(c, e) : status;
+}
+
+/* What is no flag is the number of a message that has been received, or of
+ * ranks that have joined. */
+sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
+			  sbp_message *e)
+{
+	int channel = peer >= 0 ? channel_of(c->control[peer], w->at) : -1;
+
+	return wait_for(c, peer, channel, w, e);
 }
 
 /* After the post: others may see it before this rank goes on. */
@@ -377,10 +386,21 @@ void simulate_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
 	maybe_hand_on(a);
 }
 
-void simulate_mail(struct comm *c, uint64_t n)
+void simulate_send(struct comm *c, uint64_t n)
 {
-	order_post(actor_of(c), MAIL_CHANNEL, n);
-	maybe_hand_on(actor_of(c));
+	struct actor *a = actor_of(c);
+
+	order_post(a, MAIL_CHANNEL, n);
+	a->sent = n;
+	maybe_hand_on(a);
+}
+
+sbp_status simulate_receive(struct comm *c, int peer, uint64_t n,
+			    sbp_message *e)
+{
+	struct watch w = {&c->simulation->actor[peer].sent, NULL, n};
+
+	return wait_for(c, peer, MAIL_CHANNEL, &w, e);
 }
 
 void simulate_failed(struct comm *c)

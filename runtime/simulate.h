@@ -74,6 +74,7 @@ struct actor {
 	struct act act;
 	int32_t *clock;			/* by rank */
 	struct channel channel[CHANNELS];
+	_Atomic uint64_t sent;		/* the number of its last message */
 	struct shadow shadow;		/* of its own memory */
 	int moves;			/* of this step so far */
 	const struct exchange *x;	/* that runs */
@@ -130,6 +131,7 @@ static inline struct actor *actor_of(const struct comm *c)
 /* ---- simulate_order.c: what happens before what ---- */
 
 bool order_init(struct actor *a);
+/* Of one of PEER's flags; -1 for other places. */
 int channel_of(const struct control *peer, const _Atomic uint64_t *at);
 void order_free(struct actor *a);
 void order_post(struct actor *a, int channel, uint64_t n);

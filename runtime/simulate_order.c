@@ -40,7 +40,6 @@ void order_free(struct actor *a)
 	free(a->clock);
 }
 
-/* Messages lie at any other place than the flags. */
 int channel_of(const struct control *peer, const _Atomic uint64_t *at)
 {
 	const struct counter *flag = &peer->flag[0][0];
@@ -48,7 +47,7 @@ int channel_of(const struct control *peer, const _Atomic uint64_t *at)
 	for (int i = 0; i < LANES * FLAGS; i++)
 		if (at == &flag[i].at)
 			return i;
-	return MAIL_CHANNEL;
+	return -1;
 }
 
 void order_post(struct actor *a, int channel, uint64_t n)
