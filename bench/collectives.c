@@ -2,7 +2,8 @@
  * collectives.c: the runtime's moves inside one process a rank, by tables as
  * emitted programs have them: a step is one collective of one size. An
  * all-reduce of more than two ranks is planned as a reduce-scatter and an
- * all-gather.
+ * all-gather. Its result lies where the operand was, which is of no further
+ * use: so the compiler places it.
  *
  *     collectives LARGEST SECONDS
  */
@@ -74,9 +75,10 @@ static void set_all(int ranks)
 		set(REDUCE_SCATTER * SIZES + s, SBP_F32, "P", "S0", &n, 1);
 		set(ALL_TO_ALL * SIZES + s, SBP_U8, "S0", "S1", square, 2);
 		set(OPS * SIZES + s, SBP_F32, "S0", "B", &n, 1);
-		if (ranks > 2)
-			moves[ALL_REDUCE * SIZES + s].to_at = shard_at;
+		moves[ALL_REDUCE * SIZES + s].to_at =
+			ranks > 2 ? shard_at : from_at;
 		moves[OPS * SIZES + s].from_at = shard_at;
+		moves[OPS * SIZES + s].to_at = from_at;
 	}
 }
 

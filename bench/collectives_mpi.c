@@ -1,17 +1,19 @@
 /*
- * collectives_mpi.c: the collectives of MPI, as collectives.c has sbpc's.
- * After SECONDS it ends, wherever it is: not every launcher ends ranks that
- * wait busily.
+ * collectives_mpi.c: the collectives of MPI, as collectives.c has sbpc's; in
+ * place if asked for, where that is possible. After SECONDS it ends, wherever
+ * it is: not every launcher ends ranks that wait busily.
  *
- *     collectives_mpi LARGEST SECONDS
+ *     collectives_mpi LARGEST SECONDS [in-place]
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "collectives.h"
 
 static int rank, ranks;
 static char *from, *to;
+static bool in_place;
 
 /* Rank R's share of N, as sbpc splits. */
 static int share(long n, int r)
@@ -32,13 +34,14 @@ static void all_gather(long size)
 	int count[ranks], start[ranks];
 
 	if (size % ranks == 0) {
-		MPI_Allgather(from, (int)(size / ranks), MPI_BYTE, to,
+		MPI_Allgather(in_place ? MPI_IN_PLACE : from,
+			      (int)(size / ranks), MPI_BYTE, to,
 			      (int)(size / ranks), MPI_BYTE, MPI_COMM_WORLD);
 		return;
 	}
 	shares(size, count, start);
-	MPI_Allgatherv(from, count[rank], MPI_BYTE, to, count, start, MPI_BYTE,
-		       MPI_COMM_WORLD);
+	MPI_Allgatherv(in_place ? MPI_IN_PLACE : from, count[rank], MPI_BYTE,
+		       to, count, start, MPI_BYTE, MPI_COMM_WORLD);
 }
 
 static void reduce_scatter(long n)
@@ -46,13 +49,14 @@ static void reduce_scatter(long n)
 	int count[ranks], start[ranks];
 
 	if (n % ranks == 0) {
-		MPI_Reduce_scatter_block(from, to, (int)(n / ranks), MPI_FLOAT,
-					 MPI_SUM, MPI_COMM_WORLD);
+		MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : from, to,
+					 (int)(n / ranks), MPI_FLOAT, MPI_SUM,
+					 MPI_COMM_WORLD);
 		return;
 	}
 	shares(n, count, start);
-	MPI_Reduce_scatter(from, to, count, MPI_FLOAT, MPI_SUM,
-			   MPI_COMM_WORLD);
+	MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : from, to, count, MPI_FLOAT,
+			   MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void all_to_all(long size)
@@ -60,7 +64,8 @@ static void all_to_all(long size)
 	int count[ranks], start[ranks], back[ranks], at[ranks];
 
 	if (size % ranks == 0) {
-		MPI_Alltoall(from, (int)(size / ranks), MPI_BYTE, to,
+		MPI_Alltoall(in_place ? MPI_IN_PLACE : from,
+			     (int)(size / ranks), MPI_BYTE, to,
 			     (int)(size / ranks), MPI_BYTE, MPI_COMM_WORLD);
 		return;
 	}
@@ -79,8 +84,8 @@ static void run(enum op op, int s)
 
 	switch (op) {
 	case ALL_REDUCE:
-		MPI_Allreduce(from, to, (int)n, MPI_FLOAT, MPI_SUM,
-			      MPI_COMM_WORLD);
+		MPI_Allreduce(in_place ? MPI_IN_PLACE : from, to, (int)n,
+			      MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 		return;
 	case ALL_GATHER:
 		all_gather(size);
@@ -112,6 +117,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	pin(rank, ranks);
+	in_place = argc > 3;
 	from = buffer();
 	to = buffer();
 	take_figures(rank, ranks, argc > 1 ? atol(argv[1]) : LARGEST, run);

@@ -161,14 +161,15 @@ def bench_compile(args, folder):
 
 
 def collective_commands(folder):
-    """Name -> the command, by ranks, largest size and seconds."""
+    """Name -> the commands, by ranks, largest size and seconds: of an MPI with
+    the operand in a buffer of its own, and in place."""
     lib = os.path.join(BIN, "..", "lib", "sbpc", "libsbp.a")
     include = os.path.join(BIN, "..", "include", "sbpc")
     flags = ["-O2", "-std=c11", "-D_GNU_SOURCE"]
     ours, takers = os.path.join(folder, "collectives"), {}
     run(["cc", *flags, "-I", include, os.path.join(HERE, "collectives.c"),
          lib, "-lm", "-ldl", "-lpthread", "-o", ours])
-    takers["sbpc"] = lambda n, *more: [SBPRUN, "-n", n, ours, *more]
+    takers["sbpc"] = lambda *more: [[SBPRUN, "-n", more[0], ours, *more[1:]]]
     for name, flavour, more in (
             ("Open MPI", "openmpi", ["--allow-run-as-root", "--oversubscribe"]),
             ("MPICH", "mpich", [])):
@@ -178,18 +179,23 @@ def collective_commands(folder):
         run([f"mpicc.{flavour}", *flags,
              os.path.join(HERE, "collectives_mpi.c"), "-o", out])
         takers[name] = lambda n, *given, out=out, f=flavour, m=more: [
-            f"mpirun.{f}", *m, "-n", n, out, *given]
+            [f"mpirun.{f}", *m, "-n", n, out, *given, *how]
+            for how in ([], ["in-place"])]
     return takers
 
 
-def collective_figures(command):
-    """(operation, size) -> (median, least) in us, as far as it came."""
-    done = subprocess.run(command, capture_output=True, text=True)
+def collective_figures(commands):
+    """(operation, size) -> (median, least) in us, as far as it came, of the
+    command that has the lesser median."""
     figures = {}
-    for line in done.stdout.splitlines():
-        word = line.split()
-        if len(word) == 4 and word[1].isdigit():
-            figures[word[0], int(word[1])] = float(word[2]), float(word[3])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True)
+        for line in done.stdout.splitlines():
+            word = line.split()
+            if len(word) != 4 or not word[1].isdigit():
+                continue
+            key, taken = (word[0], int(word[1])), tuple(map(float, word[2:]))
+            figures[key] = min(figures.get(key, taken), taken)
     return figures
 
 

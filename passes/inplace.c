@@ -1,8 +1,9 @@
 /*
- * inplace.c: which output of a kernel may be written in the place of an
- * input. Each element must be read before its own is written, and read
- * nowhere else: an elementwise kernel in vectors, where the input runs along
- * all axes as the output does.
+ * inplace.c: which output of a node may be written in the place of an input.
+ * Each element must be read before its own is written, and read nowhere else:
+ * an elementwise kernel in vectors, where the input runs along all axes as
+ * the output does; and an all-reduce of two parts, where each rank reduces
+ * one half and writes it to both.
  */
 #include "passes/passes.h"
 
@@ -68,8 +69,28 @@ static bool reads_alike(const struct domain *d, struct node *const *body, int n,
 	return true;
 }
 
-bool may_overwrite(struct arena *a, const struct node *n,
-		   const struct value *out, const struct value *in)
+/* ORDER pairs: as the runtime finds them (is_pair in runtime/exchange.c). */
+bool move_in_place(const struct node *n)
+{
+	Dist from = n->in[0]->dist, to = n->out[0]->dist;
+	struct flow f;
+
+	flow_of(from, to, &f);
+	if (!f.same || f.parts != 2)
+		return false;
+	for (int k = 0; k < from.on->naxes; k++) {
+		if (from.order[k] != to.order[k])
+			return false;
+		if (f.reduce[k] ? to.t[k].kind != SBP_B
+				: !sbp_eq(from.t[k], to.t[k]))
+			return false;
+	}
+	return true;
+}
+
+static bool kernel_may_overwrite(struct arena *a, const struct node *n,
+				 const struct value *out,
+				 const struct value *in)
 {
 	struct node *const *body;
 	int count = body_of(&n, &body), maker = maker_of(body, count, out);
@@ -81,4 +102,11 @@ bool may_overwrite(struct arena *a, const struct node *n,
 	       d.reduced == 0 &&
 	       runs_along(&d, out->type.shape, d.axis[maker]) &&
 	       reads_alike(&d, body, count, in, maker);
+}
+
+bool may_overwrite(struct arena *a, const struct node *n,
+		   const struct value *out, const struct value *in)
+{
+	return n->op == OP_move ? move_in_place(n)
+				: kernel_may_overwrite(a, n, out, in);
 }

@@ -6,10 +6,10 @@
  * that fits when it is made and leaves it after its last reader, outputs,
  * kept values and new values of states excepted, which stay to the end. The
  * output of a view and a slice that is read in place are their input's bytes,
- * that of an elementwise kernel may be, and the new value of a state may take
- * the old one's. Other outputs of a node are placed before its inputs leave, so
- * nothing is written where a peer may still read: a move returns when all have
- * read.
+ * that of an elementwise kernel or of an all-reduce between two ranks may be,
+ * and the new value of a state may take the old one's. Other outputs of a node
+ * are placed before its inputs leave, so nothing is written where a peer may
+ * still read: a move returns when all have read.
  */
 #include <string.h>
 

@@ -170,6 +170,8 @@ const struct value *lies_in(const struct program *p, const struct value *v);
 /* Whether N may write its output OUT where its input IN lies. */
 bool may_overwrite(struct arena *a, const struct node *n,
 		   const struct value *out, const struct value *in);
+/* Whether a move may have its source and its target in one place. */
+bool move_in_place(const struct node *n);
 
 /* ---- manager.c ---- */
 

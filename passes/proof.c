@@ -12,9 +12,10 @@
  *
  * A move returns when all peers have read, so what follows it may overwrite
  * its source. Then two things are left to prove: that a move does not write
- * where it reads, and that at each move the source still has its value, and so
- * has the source of each slice that is read in place. The step is run over a
- * map of the arena that knows who wrote last.
+ * where it reads, unless it is one of those that may, and that at each move
+ * the source still has its value, and so has the source of each slice that is
+ * read in place. The step is run over a map of the arena that knows who wrote
+ * last.
  *
  * All this takes time linear in the lists, but for the map's logarithm.
  */
@@ -322,7 +323,8 @@ static bool check_buffers(struct proof *f, int class, const struct comm *c)
 					 rank, (long long)c->to_at,
 					 (long long)to->at[class]));
 	if (reads && writes &&
-	    overlap(c->from_at, from->bytes, c->to_at, to->bytes))
+	    overlap(c->from_at, from->bytes, c->to_at, to->bytes) &&
+	    !(c->from_at == c->to_at && move_in_place(c->n)))
 		return refuse(
 			f, c->n,
 			text_brief("rank %d writes where peers read", rank));

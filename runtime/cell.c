@@ -224,10 +224,12 @@ static void reduce_flat(const struct part_run *r, void *to, void *mate,
 			     x->reduce[0], r->n);
 		return;
 	}
-	combine(to, first, part_at(r, last), x->how->dtype, x->reduce[0],
-		r->n);
 	if (mate)
-		memcpy(mate, to, (size_t)(r->n * dtype_bytes(x->how->dtype)));
+		combine_both(to, mate, first, part_at(r, last), x->how->dtype,
+			     x->reduce[0], r->n);
+	else
+		combine(to, first, part_at(r, last), x->how->dtype,
+			x->reduce[0], r->n);
 }
 
 static bool is_flat(const struct part_run *r)

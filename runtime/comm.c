@@ -23,7 +23,8 @@ enum {
 
 void comm_start(struct comm *c, int local)
 {
-	c->spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+	c->most_spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
+	c->spins = c->most_spins;
 	c->start_ticks = comm_ticks();
 	c->start_seconds = comm_seconds();
 }
@@ -228,7 +229,7 @@ static bool spin(struct comm *c, const struct watch *w)
 {
 	for (int i = 0; i < c->spins; i++) {
 		if (comm_arrived(w)) {
-			if (c->spins < MOST_SPINS && i > LEAST_SPINS / 2)
+			if (c->spins < c->most_spins && i > LEAST_SPINS / 2)
 				c->spins *= 2;
 			return true;
 		}
@@ -302,7 +303,7 @@ sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
 		     uint64_t n, sbp_message *e)
 {
-	struct watch w = {&c->control[peer]->flag[lane][flag].at, NULL, n};
+	struct watch w = {&c->control[peer]->flag[lane][flag].at, n};
 
 	return comm_watch(c, peer, &w, e);
 }

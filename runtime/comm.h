@@ -19,9 +19,11 @@ enum flag {
 	FLAGS
 };
 enum { CACHE_LINE = 64, PAGE = 4096 };
-/* Of a message; of one that has room on the line of its number; of both. */
+/* Of a message, and of one that has room on the line of its number; places
+ * for either. */
 enum { MAIL_BYTES = 8192 - CACHE_LINE, NOTE_BYTES = CACHE_LINE - 8 };
-enum { CONTROL_BYTES = 4096 + 2 * 8192 };
+enum { MAILS = 2, NOTES = 64 };
+enum { CONTROL_BYTES = 2 * 4096 + MAILS * 8192 };
 
 /* Where a rank stands; see struct control. */
 enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };
@@ -32,12 +34,15 @@ struct counter {
 	_Alignas(CACHE_LINE) _Atomic uint64_t at;
 };
 
-/* A message lies beside its number, so for the smallest one look brings both.
- * It is that of move N for whoever reads this rank in move N. */
+/* A message lies beside its number, so for a note one look brings both. It is
+ * that of move N for whoever reads this rank in move N. */
+struct note {
+	_Alignas(CACHE_LINE) _Atomic uint64_t n;
+	unsigned char at[NOTE_BYTES];
+};
 struct mail {
 	_Alignas(CACHE_LINE) _Atomic uint64_t n;
-	unsigned char note[NOTE_BYTES];
-	unsigned char at[MAIL_BYTES];
+	_Alignas(CACHE_LINE) unsigned char at[MAIL_BYTES];
 };
 
 /* One a rank, read by all. */
@@ -53,22 +58,28 @@ struct control {
 	uint64_t magic;
 	uint32_t follows;		/* failed because another had */
 	char why[sizeof(sbp_message)];	/* of STANDING_FAILED */
-	struct mail mail[2];		/* by turns: see mail.c */
+	struct note note[NOTES];	/* by turns: see mail.c */
+	struct mail mail[MAILS];
 };
 _Static_assert(sizeof(struct control) <= CONTROL_BYTES, "control block");
 
+/* The places of both kinds of messages are two rings; see mail.c. */
+enum ring { RING_NOTES, RING_MAILS, RINGS };
 struct letter;
-/* What a rank knows of its own mail and of a peer's. */
+/* What a rank knows of its own messages and of a peer's. */
 struct outbox {
-	int next;			/* the place of the next message */
+	int next;			/* the place of the next one */
 	struct {
 		uint64_t n;		/* the message there */
 		const struct letter *letter;
-	} sent[2];
+	} sent[NOTES];
 };
 struct correspondent {
 	uint64_t finished;		/* moves that it is known to have */
-	int next;			/* where its next message should be */
+	struct {
+		int next;      /* the first place not looked at */
+		uint64_t seen; /* the number before it */
+	} in[RINGS];
 };
 
 struct comm {
@@ -78,10 +89,10 @@ struct comm {
 	int64_t *arena_bytes;		/* by rank; of processes */
 	int *pidfd;			/* by rank, or -1 */
 	double timeout;			/* seconds */
-	int spins;			/* of a wait, before it yields */
+	int spins, most_spins;		/* of a wait, before it yields */
 	bool follows;			/* saw that another has failed */
 	uint64_t host;			/* operations in LANE_HOST so far */
-	struct outbox out;
+	struct outbox out[RINGS];
 	struct correspondent *peer;	/* by rank */
 	uint64_t wait_ticks;		/* in waits that were not over at once */
 	uint64_t start_ticks;		/* when it was started */
@@ -104,20 +115,14 @@ void comm_wake(struct comm *c);
  * died, failed or closed, or the time limit has passed. */
 sbp_status comm_wait(struct comm *c, int peer, enum lane lane, enum flag flag,
 		     uint64_t n, sbp_message *e);
-/* A counter that has reached N, or one of two that has just N. */
+/* The same of a counter of PEER's. */
 struct watch {
-	_Atomic uint64_t *at, *other;	/* other may be NULL */
+	_Atomic uint64_t *at;
 	uint64_t n;
 };
 static inline bool comm_arrived(const struct watch *w)
 {
-	uint64_t at = atomic_load_explicit(w->at, memory_order_acquire);
-
-	if (!w->other)
-		return at >= w->n;
-	return at == w->n || atomic_load_explicit(w->other,
-						  memory_order_acquire) ==
-				     w->n;
+	return atomic_load_explicit(w->at, memory_order_acquire) >= w->n;
 }
 sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 		      sbp_message *e);

@@ -20,6 +20,7 @@
 
 static const uint64_t magic = 0x31304d4853504253;	/* "SBPSHM01" */
 enum { BIG = 64 << 20 };	/* from here on available memory is checked */
+enum { HASHED = 1 << 28, SHIFTS = 64 };	/* see map_room */
 
 /* ---- this rank's memory ---- */
 
@@ -83,10 +84,34 @@ static sbp_status check_memory(int64_t bytes, int64_t all, sbp_message *e)
 			   (double)there / (1 << 20));
 }
 
-static void *map_shared(int fd, int64_t bytes)
+/* Where the memory of RANK may be mapped, or NULL. Moves go through the same
+ * offsets of several arenas side by side. Some processors guess the way of a
+ * cache by a hash of the address, of which bits 12 to 27 matter, and lines with
+ * one hash drive each other out: so ranks differ in the lowest of these bits
+ * and have the same in the rest. */
+static unsigned char *map_room(size_t bytes, int rank)
 {
-	void *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-			MAP_SHARED, fd, 0);
+	size_t skip = (size_t)rank % SHIFTS * PAGE;
+	unsigned char *room =
+		mmap(NULL, bytes + skip + HASHED, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t lead;
+
+	if (room == MAP_FAILED)
+		return NULL;
+	lead = (size_t)(-(uintptr_t)room & (HASHED - 1)) + skip;
+	munmap(room, lead);
+	room += lead;
+	munmap(room + bytes, HASHED + skip - lead);
+	return room;
+}
+
+static void *map_shared(int fd, int64_t size, int rank)
+{
+	size_t bytes = ((size_t)size + PAGE - 1) & ~(size_t)(PAGE - 1);
+	unsigned char *room = map_room(bytes, rank);
+	void *at = mmap(room, bytes, PROT_READ | PROT_WRITE,
+			room ? MAP_SHARED | MAP_FIXED : MAP_SHARED, fd, 0);
 
 	return at == MAP_FAILED ? NULL : at;
 }
@@ -131,7 +156,7 @@ static sbp_status own_memory(struct comm *c, int64_t bytes, int64_t total,
 	if (ftruncate(c->memory, all) != 0 ||
 	    posix_fallocate(c->memory, 0, all) != 0)
 		return too_little(bytes, e);
-	at = map_shared(c->memory, all);
+	at = map_shared(c->memory, all, c->rank);
 	if (!at)
 		return too_little(bytes, e);
 	set_memory(c, c->rank, at, bytes);
@@ -170,7 +195,7 @@ static sbp_status peer_memory(struct comm *c, const struct store_record *r,
 				   "opened: %s", r->rank, path,
 				   strerror(errno));
 	if (fstat(fd, &st) == 0 && st.st_size == all)
-		at = map_shared(fd, all);
+		at = map_shared(fd, all, r->rank);
 	close(fd);
 	if (!at || ((struct control *)at)->magic != magic)
 		return message_set(e, SBP_FAILED,
@@ -373,7 +398,7 @@ sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 		      uint64_t plan_hash, int64_t bytes, int world,
 		      sbp_message *e)
 {
-	struct watch all = {&g->joined, NULL, (uint64_t)world};
+	struct watch all = {&g->joined, (uint64_t)world};
 	sbp_status status;
 
 	if (g->world != world)

@@ -269,7 +269,9 @@ static void find_source(struct exchange *x, int me)
 }
 
 /* An all-reduce between two ranks: each reduces half of it for both, which
- * are as many bytes as if each read all of the other's. */
+ * are as many bytes as if each read all of the other's. ORDER pairs: the
+ * compiler places source and target of these in one place
+ * (passes/inplace.c). */
 static bool is_pair(const struct exchange *x, const struct view *v)
 {
 	const sbp_dist *from = v->from, *to = v->to;

@@ -141,6 +141,8 @@ static struct route *route_of(sbp_model *m, const sbp_move *move)
 	if (x->pairs && !r->mails) {
 		r->mate = x->writer[0];
 		r->to.mate = piece_of(m, r->mate, move->to_at);
+		/* In place what is written has been read: it is cached. */
+		r->to.stream = r->to.stream && r->own != to;
 	}
 	return m->private_->move[move->id] = r;
 }

@@ -142,6 +142,9 @@ void fill_identity(void *to, sbp_dtype t, char reduce, int64_t n);
 /* acc = acc REDUCE from, or acc = a REDUCE b; no 16-bit floats, no bools. */
 void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
 	     int64_t n);
+/* The same into TO and MATE; any of the four may be the same. */
+void combine_both(void *to, void *mate, const void *a, const void *b,
+		  sbp_dtype t, char reduce, int64_t n);
 /* The same past the caches, into TO and, unless it is NULL, MATE. */
 void combine_past(void *to, void *mate, const void *a, const void *b,
 		  sbp_dtype t, char reduce, int64_t n);

@@ -12,8 +12,6 @@
 #include <immintrin.h>
 #endif
 
-enum { PART_BYTES = 4 * CACHE_LINE };
-
 #define SUM(a, b) ((a) + (b))
 /* Comparisons with nan are false, so a nan b wins; a nan a is kept. */
 #define GREATEST(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
@@ -31,9 +29,10 @@ struct loop {
 	const void *a, *b;
 };
 typedef void loop_fn(const struct loop *l, int64_t n);
-/* To memory, and past the caches: whole lines, to MATE too unless it is NULL;
- * sum, greatest, least. */
-typedef loop_fn *loop_row[2][3];
+/* Where to: TO; TO and MATE; past the caches in whole lines, to MATE too
+ * unless it is NULL. */
+enum ends { TO_ONE, TO_BOTH, TO_PAST, ENDS };
+typedef loop_fn *loop_row[ENDS][3]; /* sum, greatest, least */
 
 #if defined __x86_64__
 
@@ -117,7 +116,15 @@ void combine(void *to, const void *a, const void *b, sbp_dtype t, char reduce,
 {
 	struct loop l = {to, NULL, a, b};
 
-	find_loops()[t][0][reduce_index(reduce)](&l, n);
+	find_loops()[t][TO_ONE][reduce_index(reduce)](&l, n);
+}
+
+void combine_both(void *to, void *mate, const void *a, const void *b,
+		  sbp_dtype t, char reduce, int64_t n)
+{
+	struct loop l = {to, mate, a, b};
+
+	find_loops()[t][TO_BOTH][reduce_index(reduce)](&l, n);
 }
 
 void combine_past(void *to, void *mate, const void *a, const void *b,
@@ -128,7 +135,7 @@ void combine_past(void *to, void *mate, const void *a, const void *b,
 							   : 0;
 	struct loop l = {to, mate, a, b};
 
-	find_loops()[t][1][reduce_index(reduce)](&l, whole);
+	find_loops()[t][TO_PAST][reduce_index(reduce)](&l, whole);
 	width *= whole;
 	to = (char *)to + width;
 	combine(to, (const char *)a + width, (const char *)b + width, t,

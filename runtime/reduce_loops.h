@@ -8,7 +8,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* In parts of a known size, which become vectors; TO may be A. */
+/* In parts of a known size, which become vectors; what is written may be what
+ * is read at the same index. */
 #define LOOP(NAME, type, STEP)                                                \
 	LOOPS_TARGET static void PASTE(LOOPS_TABLE, NAME##_past)(             \
 		const struct loop *l, int64_t n)                              \
@@ -29,7 +30,7 @@
 	LOOPS_TARGET static void PASTE(LOOPS_TABLE, NAME)(                    \
 		const struct loop *l, int64_t n)                              \
 	{                                                                     \
-		enum { N = PART_BYTES / sizeof(type) };                       \
+		enum { N = CACHE_LINE / sizeof(type) };                       \
 		const type *x = l->a, *y = l->b;                              \
 		type *t = l->to;                                              \
 		int64_t i = 0;                                                \
@@ -41,6 +42,23 @@
 		}                                                             \
 		for (; i < n; i++)                                            \
 			t[i] = (type)STEP(x[i], y[i]);                        \
+	}                                                                     \
+	LOOPS_TARGET static void PASTE(LOOPS_TABLE, NAME##_both)(             \
+		const struct loop *l, int64_t n)                              \
+	{                                                                     \
+		enum { N = CACHE_LINE / sizeof(type) };                       \
+		const type *x = l->a, *y = l->b;                              \
+		type *t = l->to, *u = l->mate;                                \
+		int64_t i = 0;                                                \
+                                                                              \
+		for (; i + N <= n; i += N) {                                  \
+			SAME_INDEX                                            \
+			for (int j = 0; j < N; j++)                           \
+				t[i + j] = u[i + j] =                         \
+					(type)STEP(x[i + j], y[i + j]);       \
+		}                                                             \
+		for (; i < n; i++)                                            \
+			t[i] = u[i] = (type)STEP(x[i], y[i]);                 \
 	}
 
 #define LOOPS(name, type, wrapping)                                           \
@@ -58,6 +76,9 @@ LOOPS(f64, double, double)
 #define ROW(name)                                                             \
 	{{PASTE(LOOPS_TABLE, name##_sum), PASTE(LOOPS_TABLE, name##_greatest), \
 	  PASTE(LOOPS_TABLE, name##_least)},                                  \
+	 {PASTE(LOOPS_TABLE, name##_sum_both),                                \
+	  PASTE(LOOPS_TABLE, name##_greatest_both),                           \
+	  PASTE(LOOPS_TABLE, name##_least_both)},                             \
 	 {PASTE(LOOPS_TABLE, name##_sum_past),                                \
 	  PASTE(LOOPS_TABLE, name##_greatest_past),                           \
 	  PASTE(LOOPS_TABLE, name##_least_past)}}

@@ -398,7 +398,7 @@ void simulate_send(struct comm *c, uint64_t n)
 sbp_status simulate_receive(struct comm *c, int peer, uint64_t n,
 			    sbp_message *e)
 {
-	struct watch w = {&c->simulation->actor[peer].sent, NULL, n};
+	struct watch w = {&c->simulation->actor[peer].sent, n};
 
 	return wait_for(c, peer, MAIL_CHANNEL, &w, e);
 }

@@ -51,7 +51,14 @@ static Type random_type(void)
 
 static Dist random_dist(const struct placement *on)
 {
-	return dist_on(on, draw(2) ? sbp_b() : sbp_s(draw(2)));
+	switch (draw(4)) {
+	case 0:
+		return dist_on(on, sbp_p(RED_SUM));
+	case 1:
+		return dist_on(on, sbp_s(draw(2)));
+	default:
+		return dist_on(on, sbp_b());
+	}
 }
 
 static struct placement *add_placement(struct graph *g, const char *name,
@@ -89,9 +96,9 @@ static void random_program(struct graph *g, int nodes)
 {
 	struct placement *on[2];
 
-	on[0] = add_placement(g, "left", 0, 3);
-	on[1] = add_placement(g, "right", 2, 3);
-	g->world = 5;
+	on[0] = add_placement(g, "left", 0, 2);
+	on[1] = add_placement(g, "right", 1, 2);
+	g->world = 3;
 	for (int i = 0; i < 4; i++)
 		add_node(g, i % 2 ? OP_state : OP_input, 0, NULL,
 			 random_type(), random_dist(on[i / 2]));
@@ -249,24 +256,48 @@ static void check_states(const struct program *p)
 	}
 }
 
-static void check_program(int nodes)
+/* All-reduces of two parts whose source is where the result is. */
+static int count_in_place(const struct program *p)
+{
+	int count = 0;
+
+	for (int i = 0; i < p->g->nodes.n; i++) {
+		const struct node *n = p->g->nodes.at[i];
+		const struct value *over = p->local[n->out[0]->id].over;
+
+		if (n->op != OP_move || !over)
+			continue;
+		if (over != root_of(p, n->in[0]))
+			continue;
+		check(n->in[0]->dist.t[0].kind == SBP_P &&
+			      n->out[0]->dist.t[0].kind == SBP_B,
+		      "a move in place is no all-reduce");
+		count++;
+	}
+	return count;
+}
+
+static int check_program(int nodes)
 {
 	struct arena *a = arena_new();
 	struct graph *g = graph_new(a);
 	struct program p = {.arena = a, .g = g};
 	struct life *l;
+	int count;
 
 	random_program(g, nodes);
 	pass_localize(&p);
 	pass_views(&p);
 	pass_schedule(&p);
 	pass_memory(&p);
-	check(p.nclasses == 3, "ranks 0-1, 2 and 3-4 are the classes");
+	check(p.nclasses == 3, "each rank is a class");
 	l = lives(&p, a);
 	for (int c = 0; c < p.nclasses; c++)
 		check_class(&p, l, c);
 	check_states(&p);
+	count = count_in_place(&p);
 	arena_free(a);
+	return count;
 }
 
 /* ---- turns ---- */
@@ -324,8 +355,11 @@ static void check_layers(void)
 
 int main(void)
 {
+	int in_place = 0;
+
 	for (int i = 0; i < 300; i++)
-		check_program(4 + draw(60));
+		in_place += check_program(4 + draw(60));
+	check(in_place > 0, "no all-reduce is in place");
 	for (int i = 0; i < 200; i++)
 		check_turns(70 + draw(900), 1 + draw(6), 1 + draw(40));
 	check_layers();

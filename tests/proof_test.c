@@ -322,6 +322,72 @@ static void test_overwritten_slice(void)
 	free_model(m);
 }
 
+/* Puts the target of the first move AWAY from its source, everywhere. */
+static const char *put_target(struct model *m, int64_t away)
+{
+	const struct node *n = NULL;
+	const char *why;
+
+	for (int i = m->g->nodes.n - 1; i >= 0; i--)
+		if (m->g->nodes.at[i]->op == OP_move)
+			n = m->g->nodes.at[i];
+	for (int c = 0; n && c < m->p.nclasses; c++) {
+		int64_t from = m->p.local[n->in[0]->id].at[c];
+
+		if (from >= 0)
+			m->p.local[n->out[0]->id].at[c] = from + away;
+	}
+	why = n ? proof_why_not(&m->p, &n) : "no move";
+	free_model(m);
+	return why;
+}
+
+/* A value of FROM on N ranks that is moved to TO, and AGAIN to S(1). */
+static struct model *moved(int n, Sbp from, Sbp to, bool again)
+{
+	static const int ranks[] = {0, 1, 2};
+	struct model *m = new_model();
+	const struct placement *on = graph_placement(
+		m->g, (struct placement){.name = name_of("some"),
+					 .naxes = 1,
+					 .extent = {n},
+					 .nranks = n,
+					 .rank = ranks});
+	struct value *x = add_exp(m, add_input(m, on, from), on, from);
+	struct value *y = add_exp(m, x, on, to);
+	const struct node *at;
+
+	PUSH(m->g->arena, m->g->outputs, (struct output){"y", y, {0, 0}});
+	finish(m, again ? add_exp(m, x, on, sbp_s(1)) : y);
+	check(!proof_why_not(&m->p, &at), "as it was placed", "refused");
+	return m;
+}
+
+/* Only an all-reduce of two parts may be in place, on the dot, and if its
+ * source is of no further use. */
+static void test_in_place(void)
+{
+	Sbp p = sbp_p(RED_SUM), b = sbp_b(), s = sbp_s(0);
+	const char *why;
+
+	why = put_target(moved(2, p, b, false), 0);
+	check(!why, "in place", why);
+	why = put_target(moved(2, p, b, false), 64);
+	check(why && strstr(why, "writes where peers read"), "beside", why);
+	why = put_target(moved(2, p, b, true), 0);
+	check(why && strstr(why, "sends what has been overwritten"),
+	      "of further use", why);
+	why = put_target(moved(2, p, s, false), 0);
+	check(why && strstr(why, "writes where peers read"),
+	      "reduce-scatter in place", why);
+	why = put_target(moved(2, s, b, false), 0);
+	check(why && strstr(why, "writes where peers read"),
+	      "all-gather in place", why);
+	why = put_target(moved(3, p, b, false), 0);
+	check(why && strstr(why, "writes where peers read"),
+	      "three parts in place", why);
+}
+
 /* A compiler whose own communication does not match ends as a bug. */
 static void test_bug(void)
 {
@@ -437,6 +503,7 @@ int main(void)
 	test_damage();
 	test_overwritten();
 	test_overwritten_slice();
+	test_in_place();
 	test_bug();
 	test_patterns();
 	test_long_plans();

@@ -13,7 +13,7 @@
 
 enum { MOST_RANKS = 8, ROOM = 4096 };
 
-static int passed, failed;
+static int passed, failed, in_place;
 
 /* ---- the program: x on `from` is moved to y on `to` ---- */
 
@@ -47,13 +47,13 @@ static void *run_rank(void *context)
 	sbp_model *m;
 
 	if (sbp_open(r->p, &o, &m) == SBP_OK) {
-		memcpy(m->arena, r->source, ROOM);
 		for (int i = 0; i < steps; i++) {
-			memset(m->arena + ROOM, 0x55, ROOM);
+			memset(m->arena + move.to_at[0], 0x55, ROOM);
+			memcpy(m->arena, r->source, ROOM);
 			if (sbp_step(m) != SBP_OK)
 				break;
 		}
-		memcpy(r->target, m->arena + ROOM, ROOM);
+		memcpy(r->target, m->arena + move.to_at[0], ROOM);
 		r->received = m->private_->recv_bytes / steps;
 	}
 	snprintf(r->error, sizeof r->error, "%s", sbp_error(m));
@@ -345,7 +345,29 @@ static const char *check_values(const struct rank *rank)
 	return NULL;
 }
 
-static void run_pair(int world)
+/* Whether source and target may be one: an all-reduce of two parts. */
+static bool may_be_in_place(void)
+{
+	const sbp_dist *from = &pattern.from, *to = &pattern.to;
+	int parts = 1;
+
+	if (!same_mesh(from->on, to->on))
+		return false;
+	for (int k = 0; k < from->on->naxes; k++) {
+		sbp_term a = from->term[k], b = to->term[k];
+
+		if (a.kind == 'P' && b.kind == 'B')
+			parts *= from->on->extent[k];
+		else if (a.kind != b.kind || a.axis != b.axis ||
+			 a.reduce != b.reduce)
+			return false;
+		if (from->order[k] != to->order[k])
+			return false;
+	}
+	return parts == 2 && !has_mixed(from);
+}
+
+static void run_once(int world)
 {
 	struct rank *rank = calloc((size_t)world, sizeof *rank);
 	const char *why = NULL;
@@ -365,6 +387,17 @@ static void run_pair(int world)
 	}
 	report(!why, why);
 	free(rank);
+}
+
+static void run_pair(int world)
+{
+	run_once(world);
+	if (!may_be_in_place())
+		return;
+	move.to_at = x_at;
+	run_once(world);
+	move.to_at = y_at;
+	in_place++;
 }
 
 /* ---- all pairs ---- */
@@ -602,7 +635,7 @@ static bool target_is_right(const struct runner *r, sbp_model *m, int round)
 	sbp_piece p = piece_of_rank(&pattern.to, m->world, r->rank);
 
 	for (int64_t i = 0; i < p.n; i++)
-		if (load(m->arena + big_y_at[0], i) !=
+		if (load(m->arena + move.to_at[0], i) !=
 		    (double)whole_of(m->world, round, p.lo + i))
 			return false;
 	return true;
@@ -628,7 +661,7 @@ static void *run_rounds(void *context)
 	return NULL;
 }
 
-static void run_changing(int world, int threads)
+static void run_changing_to(const int64_t *to_at, int world, int threads)
 {
 	sbp_program p = {.abi = SBP_ABI, .name = "test", .file = "test.sbp",
 			 .world = world, .nclasses = 1, .nmoves = 1,
@@ -639,7 +672,7 @@ static void run_changing(int world, int threads)
 	const char *why = NULL;
 
 	line.extent[0] = world;
-	move.to_at = big_y_at;
+	move.to_at = to_at;
 	for (int i = 0; i < world; i++) {
 		r[i] = (struct runner){&p, g, i, threads, NULL};
 		pthread_create(&thread[i], NULL, run_rounds, &r[i]);
@@ -651,6 +684,16 @@ static void run_changing(int world, int threads)
 	sbp_group_free(g);
 	move.to_at = y_at;
 	report(!why, why);
+}
+
+static void run_changing(int world, int threads)
+{
+	bool reduces = pattern.from.term[0].kind == 'P' &&
+		       pattern.to.term[0].kind == 'B';
+
+	run_changing_to(big_y_at, world, threads);
+	if (world == 2 && reduces)
+		run_changing_to(x_at, world, threads);
 }
 
 static void set_changing(sbp_dtype t, int64_t n, sbp_term from, sbp_term to)
@@ -781,6 +824,7 @@ int main(void)
 	test_changing();
 	test_threads();
 	run_all_pairs();
+	check(in_place > 30, "all-reduces in place are run");
 	printf("runtime_test: %d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }

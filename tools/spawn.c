@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,34 @@ static void set_environment(const struct launch *l, int rank)
 	set_number("LOCAL_WORLD_SIZE", l->n);
 }
 
+/* The N-th core of a set, from 0. */
+static int core_at(const cpu_set_t *set, int n)
+{
+	int core = 0;
+
+	while (!CPU_ISSET(core, set) || n-- > 0)
+		core++;
+	return core;
+}
+
+/* Where there are more ranks than cores, each core is given as many. Ranks
+ * that wait for one another yield so often that the system would leave them
+ * all on the core where they happen to be. */
+static void bind_core(const struct launch *l, int rank)
+{
+	cpu_set_t all, one;
+	int cores;
+
+	if (sched_getaffinity(0, sizeof all, &all) != 0)
+		return;
+	cores = CPU_COUNT(&all);
+	if (l->n <= cores)
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(core_at(&all, rank % cores), &one);
+	sched_setaffinity(0, sizeof one, &one);
+}
+
 /* In the child: never returns. */
 static void become(const struct launch *l, int rank, int out, int err,
 		   int fault)
@@ -90,6 +119,7 @@ static void become(const struct launch *l, int rank, int out, int err,
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	set_environment(l, rank);
+	bind_core(l, rank);
 	if (l->program >= 0)
 		fexecve(l->program, l->argv, environ);
 	else
