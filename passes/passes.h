@@ -475,16 +475,16 @@ Cost space_units(struct space *s, double seconds);
 /* Bytes on the rank that holds most; dist is legal for type. */
 int64_t space_bytes(struct space *s, int type, int dist);
 /* Of converting, from the predicted seconds. One that receives is paid once
- * for each target, one that copies locally by each reader, but for those that
- * find a slice where it lies; the other is 0. */
+ * for each target, one that copies locally by each reader, the other is 0.
+ * Readers that find a slice where it lies pay `stay` instead of a copy. */
 struct price {
-	Cost receive, copy;
+	Cost receive, copy, stay;
 	unsigned in_place;	/* as slice_readers has it */
 };
 /* What a reader of its own pays. */
 static inline Cost price_copy(struct price p, enum reading how)
 {
-	return p.in_place >> how & 1 ? 0 : p.copy;
+	return p.in_place >> how & 1 ? p.stay : p.copy;
 }
 struct price space_price(struct space *s, int type, int from, int to);
 

@@ -7,6 +7,7 @@
 #include "passes/passes.h"
 
 #define ROWS 1.25		/* of moving short rows, not whole pieces */
+#define IN_PLACE 3e-7		/* seconds more, where strides are not dense */
 
 /* The same bytes for the same distribution. */
 static Dist normal(Dist d)
@@ -153,12 +154,19 @@ static int64_t convert_memo(struct space *s, int type, int from, int to)
 	return (int64_t)(intptr_t)*at - 1;
 }
 
+static Cost least(Cost a, Cost b)
+{
+	return a < b ? a : b;
+}
+
 struct price space_price(struct space *s, int type, int from, int to)
 {
 	int64_t memo = from == to ? 0 : convert_memo(s, type, from, to);
 
 	if (memo & 128)
 		return (struct price){.copy = memo / 256,
+				      .stay = least(memo / 256,
+						    space_units(s, IN_PLACE)),
 				      .in_place = memo & 127};
 	return (struct price){.receive = memo / 256};
 }
