@@ -408,7 +408,7 @@ static void compile(struct low *l, const char *path)
 		l->usage = true;
 		return;
 	}
-	if (l->stop || diag_errors())
+	if (l->stop || l->torn)
 		return;
 	check_defines(l);
 	l->f.unit = l->main;

@@ -34,13 +34,12 @@ static struct value *resolve(const struct state *s, struct value *v)
 	return v;
 }
 
-static const char *shown_name(const struct value *v, const struct asker *who)
+static const char *shown_name(const struct value *v, const struct asker *who,
+			      const char *other)
 {
 	if (v->name)
 		return v->name;
-	if (who->to && who->to->name)
-		return who->to->name;
-	return op_info(v->def->op)->name;
+	return who->to && who->to->name ? who->to->name : other;
 }
 
 static struct value *add_move(struct state *s, struct boxing *b,
@@ -65,10 +64,12 @@ static struct value *add_moves(struct state *s, struct value *v, Dist to,
 			       const struct asker *who)
 {
 	struct boxing *b = NEW(s->p->arena, struct boxing);
+	const char *op = op_info(v->def->op)->name;
 
 	*b = (struct boxing){
 		.id = s->p->boxings.n,
-		.value = shown_name(v, who),
+		.value = shown_name(v, who, op),
+		.label = shown_name(v, who, v->def->call ? v->def->call : op),
 		.span = who->span,
 		.trail = who->trail,
 		.type = v->type,

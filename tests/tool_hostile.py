@@ -113,6 +113,17 @@ def test_small_files(directory):
     expect(left == before, f"{left}")
 
 
+def test_long_expressions(directory):
+    """What is nested too deeply is said once."""
+    for text in (" + ".join(["x"] * 20000), "-" * 3000 + "x",
+                 "relu(" * 3000 + "x" + ")" * 3000):
+        path = write(directory, "s.sbp", "placement p = cpu[0]\nmodel m on p "
+                     "{\n  input x: f32[4]\n  y = " + text +
+                     "\n  output y\n}\n")
+        out = run(SBPC, path, code=1)
+        expect(out.count("error:") == 1 and "nested deeper than" in out, out)
+
+
 def test_large_mesh(directory):
     path = write(directory, "l.sbp", "placement p = cpu[0..100000000]\n"
                  "model m on p {\n  x = ones([2])\n  output x\n}\n")
@@ -121,4 +132,4 @@ def test_large_mesh(directory):
 
 
 main(test_file_names, test_words, test_full_stdout, test_closed_streams,
-     test_nowhere, test_small_files, test_large_mesh)
+     test_nowhere, test_small_files, test_long_expressions, test_large_mesh)

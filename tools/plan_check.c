@@ -34,7 +34,7 @@ static enum exit_code check_bytes(const struct program *p, const char *limit)
 		diag_error(b->span,
 			   "boxing: %s of '%s' receives %lld bytes on its "
 			   "busiest rank, more than --max-boxing-bytes=%s",
-			   from_to(b), b->value, (long long)b->recv_busiest,
+			   from_to(b), b->label, (long long)b->recv_busiest,
 			   limit);
 		diag_trail(b->trail);
 	}
@@ -118,7 +118,7 @@ static enum exit_code check_denied(const struct build *b, const char *given)
 		diag_error(x->span,
 			   "boxing: %s of '%s' by %s is denied by "
 			   "--deny='%s'",
-			   from_to(x), x->value, x->algorithm, given);
+			   from_to(x), x->label, x->algorithm, given);
 		diag_trail(x->trail);
 	}
 	return diag_errors() ? ERRORS : DONE;
@@ -204,7 +204,7 @@ static void report_new(const struct committed *c, const struct boxing *b)
 	diag_error(b->span,
 		   "plan: %s of '%s' is not in '%s': %lld bytes on the "
 		   "busiest rank, %lld in all",
-		   from_to(b), b->value, c->path, (long long)b->recv_busiest,
+		   from_to(b), b->label, c->path, (long long)b->recv_busiest,
 		   (long long)b->recv_total);
 	diag_trail(b->trail);
 }
@@ -228,7 +228,7 @@ static void compare_boxing(struct committed *c, const struct boxing *b)
 		diag_error(b->span,
 			   "plan: %s of '%s' receives %lld bytes %s; in '%s' "
 			   "it is %lld",
-			   from_to(b), b->value, (long long)now[i], where[i],
+			   from_to(b), b->label, (long long)now[i], where[i],
 			   c->path, (long long)was);
 		diag_trail(b->trail);
 		return;
