@@ -34,6 +34,17 @@ static struct value *resolve(const struct state *s, struct value *v)
 	return v;
 }
 
+const char *value_label(const struct value *v)
+{
+	const struct node *n = v->def;
+
+	if (n->op == OP_kernel)
+		n = n->body[n->nbody - 1];
+	if (v->name)
+		return v->name;
+	return n->call ? n->call : op_info(n->op)->name;
+}
+
 static const char *shown_name(const struct value *v, const struct asker *who,
 			      const char *other)
 {
@@ -69,7 +80,7 @@ static struct value *add_moves(struct state *s, struct value *v, Dist to,
 	*b = (struct boxing){
 		.id = s->p->boxings.n,
 		.value = shown_name(v, who, op),
-		.label = shown_name(v, who, v->def->call ? v->def->call : op),
+		.label = shown_name(v, who, value_label(v)),
 		.span = who->span,
 		.trail = who->trail,
 		.type = v->type,

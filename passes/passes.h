@@ -91,6 +91,10 @@ struct program {
 	uint64_t plan_hash;
 };
 
+/* Its name, else the function that the program calls for it, else the
+ * operator. */
+const char *value_label(const struct value *v);
+
 /* ---- localize.c: what a rank holds, and which ranks are alike ---- */
 
 /* Whether the ranks of CLASS run N, or hold V. */
