@@ -232,6 +232,8 @@ bool eval_type(struct low *l, const struct expr *e, Type *t);
 struct value *tensor_of(struct low *l, Val v, Span at, bool *weak);
 /* Whether tensors can be made here, or an error. */
 bool in_model(struct low *l, Span at);
+/* Notes the calls that led to N. */
+void led_to(const struct low *l, struct node *n);
 /* To make an operator: begin, set attributes, finish. Operands meet on one
  * placement and get the dtypes that the operator needs. begin gives NULL
  * after an error. */
@@ -322,6 +324,7 @@ struct frame {
 	const struct placement *near; /* in the prelude: its argument's */
 	const struct trail *trail;
 	Span user; /* in the prelude: the user's call */
+	Name call; /* ... and the function that it names */
 	bool def;  /* inside a def */
 	bool returned;
 	Val result;
@@ -338,6 +341,7 @@ struct low {
 	int calls, imports, depth;
 	int64_t steps;
 	bool stop;             /* too much, or too many errors */
+	bool torn;             /* an import is not there: names are missing */
 	bool usage;            /* the command line is at fault */
 	int with_place;        /* nodes below this have their placement */
 	int keys;              /* of random operators */

@@ -430,6 +430,7 @@ struct node {
 	const struct placement *on;	/* where it runs */
 	Span span;		/* the user's expression, never the prelude's */
 	const struct trail *trail;
+	Name call; /* of the prelude, that the user called */
 	/* filled by inference: the distribution each input must have. */
 	Dist *in_dist;
 	/* of input, param, state, const: */

@@ -15,7 +15,8 @@
  * that do it. boxing.c finds where, plan.c how. */
 struct boxing {
 	int id;
-	const char *value;	/* name shown to the user */
+	const char *value;      /* its name, or the operator that makes it */
+	const char *label;      /* its name, or the function that was called */
 	Span span;		/* the statement that asks for it */
 	Type type;
 	Dist from, to;
@@ -94,6 +95,10 @@ struct program {
 	/* plan */
 	uint64_t plan_hash;
 };
+
+/* Its name, else the function that the program calls for it, else the
+ * operator. */
+const char *value_label(const struct value *v);
 
 /* ---- localize.c: what a rank holds, and which ranks are alike ---- */
 

@@ -31,6 +31,8 @@ enum exit_code build_start(struct build *b, struct arena *a,
 /* Reads PATH; KEEP are more names to keep, or NULL. */
 enum exit_code build_read(struct build *b, const char *path,
 			  const char *keep);
+/* Whether PATH is a file that was read: a source, a const's data. */
+bool build_reads(const struct build *b, const char *path);
 /* All placements are of this kind. */
 bool build_on_device(const struct build *b, enum device d);
 /* False, and an error, if they are of both: nothing compiles that. */

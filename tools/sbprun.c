@@ -115,6 +115,26 @@ static bool is_model(const char *path)
 	return n > 4 && !strcmp(path + n - 4, ".sbp");
 }
 
+/* A program has been compiled already. */
+static int check_program(const struct options *o)
+{
+	static const enum option_id id[] = {
+		OPT_define, OPT_include,     OPT_model, OPT_keep,
+		OPT_arch,   OPT_optimize,    OPT_cc,    OPT_auto,
+		OPT_memory, OPT_reproducible};
+	static const char *const name[] = {
+		"-D", "-I",   "--model", "--keep",   "--arch",
+		"-O", "--cc", "--auto",  "--memory", "--reproducible"};
+
+	for (size_t i = 0; i < sizeof id / sizeof *id; i++)
+		if (option_given(o, id[i]))
+			return usage_error(SBPRUN,
+					   "%s is for a .sbp file, and "
+					   "'%s' is a program",
+					   name[i], o->words.at[0]);
+	return 0;
+}
+
 static int run(struct arena *a, const struct options *o)
 {
 	struct launch l = {.program = -1};
@@ -129,9 +149,11 @@ static int run(struct arena *a, const struct options *o)
 	l.argv = argv;
 	if (is_model(argv[0])) {
 		code = compile_model(&r, &l.program, &world);
-		if (code)
-			return code;
+	} else {
+		code = check_program(o);
 	}
+	if (code)
+		return code;
 	if (!l.n)
 		l.n = world;
 	return launch(&l);
