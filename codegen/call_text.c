@@ -36,6 +36,13 @@ static void add_stride(int64_t stride, struct text *t)
 		text_add(t, "i");
 }
 
+void end_address(const struct arg *arg, struct text *t)
+{
+	if (arg->text != NULL)
+		text_add(t, " + %s", arg->text);
+	text_add(t, ")");
+}
+
 void add_argument(struct emitter *e, const struct arg *arg, int64_t stride,
 		  struct text *t)
 {
@@ -55,7 +62,7 @@ void add_argument(struct emitter *e, const struct arg *arg, int64_t stride,
 	case ARG_VALUE:
 		add_value(e, arg, t);
 		add_stride(stride, t);
-		text_add(t, ")");
+		end_address(arg, t);
 	}
 }
 
@@ -116,8 +123,24 @@ static void add_conversion(const struct stepper *s, const struct node *n,
 		 move_title(s->e->arena, n));
 }
 
-void add_comment(struct stepper *s, const struct node *n, int indent,
-		 struct text *t)
+/* The slices that N is the first to read where they lie. */
+static void add_slices(const struct stepper *s, const struct node *n,
+		       int indent, struct text *t)
+{
+	for (int k = 0; k < n->nin; k++) {
+		const struct value *v = n->in[k], *whole = lies_in(s->e->p, v);
+
+		if (whole == v || s->reader[v->id] != n)
+			continue;
+		text_add(t, "%.*s/* %s is read in place: ", indent, "\t\t\t",
+			 s->e->name[whole->id]);
+		text_add(t, "%s -> ", dist_terms(whole->dist));
+		text_add(t, "%s */\n", dist_terms(v->dist));
+	}
+}
+
+static void add_source(struct stepper *s, const struct node *n, int indent,
+		       struct text *t)
 {
 	int line = place_of(n->span).line;
 
@@ -135,10 +158,17 @@ void add_comment(struct stepper *s, const struct node *n, int indent,
 	text_add(t, " */\n");
 }
 
+void add_comment(struct stepper *s, const struct node *n, int indent,
+		 struct text *t)
+{
+	add_source(s, n, indent, t);
+	add_slices(s, n, indent, t);
+}
+
 const char *label_of(struct stepper *s, const struct node *n)
 {
 	for (int k = 0; k < n->nin; k++) {
-		const struct value *v = n->in[k];
+		const struct value *v = lies_in(s->e->p, n->in[k]);
 		const char *dot;
 
 		if (v->def->op != OP_param || v->name == NULL)

@@ -38,7 +38,7 @@ static uint64_t call_kind(const struct call *c)
 		int kind = arg->kind;
 
 		h = hash_bytes(h, &kind, sizeof kind);
-		if (kind == ARG_TEXT)
+		if (arg->text != NULL)
 			h = hash_bytes(h, arg->text, strlen(arg->text));
 	}
 	return h;

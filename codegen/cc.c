@@ -186,6 +186,12 @@ static bool spawn(struct run *r, char **error)
 	if (!status)
 		return true;
 	*error = messages(log);
+	if (!**error) {
+		free(*error);
+		if (asprintf(error, "'%s' failed without a word",
+			     r->words.at[0]) < 0)
+			bug("out of memory");
+	}
 	return false;
 }
 

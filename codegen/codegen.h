@@ -39,7 +39,9 @@ struct arg {
 	const struct value *v;	/* address of its buffer ... */
 	const char *ctype;	/* ... cast to a pointer to this */
 	int64_t i;		/* of ARG_MOVE: its index in the moves */
-	const char *text;	/* interned */
+	/* Interned. Of ARG_VALUE: the bytes in its buffer before what is
+	 * meant, as C, or NULL. */
+	const char *text;
 };
 struct call {
 	const char *function;	/* interned */
@@ -66,6 +68,7 @@ struct emitter {
 	const char *moves;		/* name of the table of moves */
 	bool addresses;			/* the step has addresses */
 	struct text step;		/* the functions of the step */
+	struct text *trace;		/* what it does, if that is asked for */
 };
 /* Defines the function of node N in e->kernels unless an equal one is there,
  * and fills the call. Nodes of kind K_VIEW give no call: returns false. */
@@ -134,6 +137,14 @@ void call_arg(struct emitter *e, struct call *c, struct arg arg);
 /* The moves of a program, in plan order. */
 int move_count(const struct program *p);
 const char *move_title(struct arena *a, const struct node *n); /* "slice" */
+
+/* ---- trace.c: what a simulation checks ---- */
+
+/* Adds to e->trace what the N calls of e->class do. */
+void emit_trace(struct emitter *e, const struct call *calls, int n);
+/* NAME_main.c of a program that simulates its ranks. */
+void emit_simulation(const struct program *p, const char *base,
+		     const struct text *traces, struct text *out);
 
 /* ---- tables.c, literal.c: what the runtime reads ---- */
 

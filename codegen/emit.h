@@ -33,6 +33,8 @@ struct stepper {
 /* The argument at turn i of a loop, where it grows by STRIDE each turn. */
 void add_argument(struct emitter *e, const struct arg *arg, int64_t stride,
 		  struct text *t);
+/* What follows the offset of an address. */
+void end_address(const struct arg *arg, struct text *t);
 int64_t arg_number(const struct emitter *e, const struct arg *arg);
 /* The comment over N's call, unless the last one said the same. */
 void add_comment(struct stepper *s, const struct node *n, int indent,

@@ -342,13 +342,8 @@ static void add_arguments(struct emitter *e, const struct params *p,
 
 	if (p->model)
 		PUSH(e->arena, c->args, m);
-	for (int i = 0; i < p->values.n; i++) {
-		const struct value *v = p->values.at[i];
-		struct arg arg = {.kind = ARG_VALUE, .v = v,
-				  .ctype = dtype_c(v->type.dtype)};
-
-		PUSH(e->arena, c->args, arg);
-	}
+	for (int i = 0; i < p->values.n; i++)
+		call_arg(e, c, buffer_arg(e, p->values.at[i]));
 	for (int i = 0; i < p->more.n; i++)
 		PUSH(e->arena, c->args, p->more.at[i]);
 	c->status = p->status;

@@ -1,9 +1,10 @@
 /*
  * kernel.h: what the files of kernel generation share. kernel.c gives
- * functions names and keeps one of each; kernel_nest.c finds the loops of a
- * fused kernel, kernel_body.c and kernel_function.c write them; kernel_expr.c turns operators into
- * C; kernel_call.c and kernel_index.c write routines that are no map and no
- * reduction.
+ * functions names and keeps one of each; kernel_slice.c says where operands lie
+ * that are slices; kernel_nest.c finds the loops of a fused kernel,
+ * kernel_body.c and kernel_function.c write them; kernel_expr.c turns operators
+ * into C; kernel_call.c, kernel_move.c and kernel_index.c write routines that
+ * are no map and no reduction.
  */
 #ifndef SBPC_CODEGEN_KERNEL_H
 #define SBPC_CODEGEN_KERNEL_H
@@ -68,6 +69,23 @@ void put(struct lines *l, const char *format, ...) PRINTF(2, 3);
 void put_open(struct lines *l, const char *format, ...) PRINTF(2, 3); /* { */
 void put_close(struct lines *l, int indent);	/* blocks down to INDENT */
 
+/* ---- kernel_slice.c: operands that are slices, where they lie ---- */
+
+/* The extent of an axis of the piece that V lies in: its own, or that of what
+ * it is a slice of. */
+const char *param_pitch(struct emitter *e, struct params *p,
+			const struct value *v, int axis);
+/* Whether V is a slice that has less of an axis than what it lies in. */
+bool is_cut(const struct emitter *e, const struct value *v, int axis);
+/* V's buffer, or where in another's it begins. */
+struct arg buffer_arg(struct emitter *e, const struct value *v);
+struct nest;
+/* Whether what input J of node I has along axes A and B of the domain, and all
+ * between, does not follow each other as one axis. */
+bool nest_cut_between(const struct nest *k, int i, int j, int a, int b);
+/* Fills the strides of inputs; LOOP_OF is by axis of the domain. */
+void nest_strides(struct nest *k, const int *loop_of);
+
 /* ---- kernel_expr.c: operators as C expressions ---- */
 
 /* Whether the kernel computes in vectors is the caller's to say. */
@@ -119,6 +137,9 @@ struct access {
 	const struct value *v;
 	const char *param;
 	unsigned loops;		/* a bit for each loop that it runs along */
+	/* Of a slice, by loop: the elements from one turn to the next, as a
+	 * factor: "768 * "; NULL: it is dense. */
+	const char **stride;
 	/* Of a ramp, which is in no memory: its node and its index, as C. */
 	const struct node *ramp;
 	const char *index;
@@ -154,6 +175,8 @@ struct nest {
 	bool fails;
 };
 void nest_find(struct nest *k, struct emitter *e, const struct node *n);
+/* The axes of the domain that input J of node I runs along, a bit each. */
+unsigned nest_input_axes(const struct nest *k, int i, int j);
 
 /* Loads that a block of statements needs more than once. */
 struct shared {
@@ -216,8 +239,9 @@ const char *routine_count(struct routine *r, const struct value *v, int from,
 /* The offset of an element of V: AT has an index for each axis. */
 const char *routine_offset(struct routine *r, const struct value *v,
 			   const char *const *at);
-/* Opens loops over axes [FROM, TO) of V; AT gets their indices, "0" for an
- * extent of 1. */
+/* Opens a loop of N turns over axis AXIS; its index, "0" for one turn. */
+const char *routine_loop(struct routine *r, int axis, const char *n);
+/* Opens loops over axes [FROM, TO) of V; AT gets their indices. */
 void routine_loops(struct routine *r, const struct value *v, int from, int to,
 		   const char **at);
 /* Copies COUNT elements of FROM at AT to y at TO. */

@@ -32,28 +32,36 @@ static const char *index_term(const struct nest *k, unsigned loops, int i)
 	return arena_text(k->a, "%s%s", stride, k->loop[i].index);
 }
 
+static const char *access_term(const struct nest *k, const struct access *x,
+			       int i)
+{
+	if (x->stride == NULL)
+		return index_term(k, x->loops, i);
+	return arena_text(k->a, "%s%s", x->stride[i], k->loop[i].index);
+}
+
 /* "" for the first element. */
-static const char *index_text(const struct nest *k, unsigned loops)
+static const char *index_text(const struct nest *k, const struct access *x)
 {
 	const char *s = "";
 
 	for (int i = 0; i < k->nloops; i++)
-		if ((loops >> i & 1) && !k->loop[i].straight)
+		if ((x->loops >> i & 1) && !k->loop[i].straight)
 			s = arena_text(k->a, "%s%s%s", s, *s ? " + " : "",
-				       index_term(k, loops, i));
+				       access_term(k, x, i));
 	return s;
 }
 
 static const char *pointer_text(const struct nest *k, const struct access *x)
 {
-	const char *at = index_text(k, x->loops);
+	const char *at = index_text(k, x);
 
 	return *at ? arena_text(k->a, "%s + %s", x->param, at) : x->param;
 }
 
 static const char *element_text(const struct nest *k, const struct access *x)
 {
-	const char *at = index_text(k, x->loops);
+	const char *at = index_text(k, x);
 
 	return *at ? arena_text(k->a, "%s[%s]", x->param, at)
 		   : arena_text(k->a, "*%s", x->param);

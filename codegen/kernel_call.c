@@ -145,26 +145,27 @@ const char *routine_offset(struct routine *r, const struct value *v,
 	const char *s = "0";
 
 	for (int i = 0; i < v->type.shape.rank; i++)
-		s = routine_plus(r, routine_times(r, s, param_axis(r->e, &r->p,
-								   v, i)),
-				 at[i]);
+		s = routine_plus(
+			r, routine_times(r, s, param_pitch(r->e, &r->p, v, i)),
+			at[i]);
 	return s;
+}
+
+const char *routine_loop(struct routine *r, int axis, const char *n)
+{
+	char c = "ijklpqrs"[axis];
+
+	if (!strcmp(n, "1"))
+		return "0";
+	put_open(&r->l, "for (int64_t %c = 0; %c < %s; %c++)", c, c, n, c);
+	return arena_text(r->a, "%c", c);
 }
 
 void routine_loops(struct routine *r, const struct value *v, int from, int to,
 		   const char **at)
 {
-	for (int i = from; i < to; i++) {
-		const char *n = param_axis(r->e, &r->p, v, i);
-		char c = "ijklpqrs"[i];
-
-		at[i] = "0";
-		if (!strcmp(n, "1"))
-			continue;
-		at[i] = arena_text(r->a, "%c", c);
-		put_open(&r->l, "for (int64_t %c = 0; %c < %s; %c++)", c, c, n,
-			 c);
-	}
+	for (int i = from; i < to; i++)
+		at[i] = routine_loop(r, i, param_axis(r->e, &r->p, v, i));
 }
 
 /* An extent that varies may be negative for all that a compiler knows, and
@@ -241,9 +242,21 @@ static const char *rows_of(struct product *p)
 	return s;
 }
 
+static bool is_slice(const struct product *p, const struct value *v)
+{
+	return p->r.e->p->local[v->id].slice_of != NULL;
+}
+
+/* Dense matrices of f32 have functions of their own. */
+static bool is_plain(const struct product *p)
+{
+	return p->y->type.dtype == DT_F32 && !is_slice(p, p->a) &&
+	       !is_slice(p, p->b);
+}
+
 static const char *function_of(struct product *p)
 {
-	if (p->y->type.dtype != DT_F32)
+	if (!is_plain(p))
 		return "sbp_gemm";
 	return arena_text(p->r.a, "sbp_gemm_%c%c", p->ta ? 't' : 'n',
 			  p->tb ? 't' : 'n');
@@ -256,7 +269,7 @@ static const char *kind_of(struct product *p)
 	const char *s = dtype_name(p->y->type.dtype);
 	int i;
 
-	if (p->y->type.dtype == DT_F32)
+	if (is_plain(p))
 		return "";
 	for (i = 0; s[i] && i < 7; i++)
 		name[i] = (char)toupper((unsigned char)s[i]);
@@ -272,20 +285,23 @@ static void add_text(struct product *p, struct call *c, const char *text)
 		arg.kind = ARG_INT;
 		arg.i = strtoll(text, NULL, 10);
 	}
-	PUSH(p->r.a, c->args, arg);
+	call_arg(p->r.e, c, arg);
 }
 
 static void add_value(struct product *p, struct call *c, const struct value *v)
 {
-	struct arg arg = {.kind = ARG_VALUE, .v = v,
-			  .ctype = dtype_c(v->type.dtype)};
-
-	PUSH(p->r.a, c->args, arg);
+	call_arg(p->r.e, c, buffer_arg(p->r.e, v));
 }
 
 static const char *inner_of(struct product *p)
 {
 	return extent_of(p, p->a, rank_of(p->a) - (p->ta ? 2 : 1));
+}
+
+/* From a row of V in memory to the next. */
+static const char *pitch_of(struct product *p, const struct value *v)
+{
+	return extent_of(p, lies_in(p->r.e->p, v), rank_of(v) - 1);
 }
 
 static const char *columns_of(struct product *p)
@@ -308,7 +324,11 @@ static void call_direct(struct product *p, struct call *c)
 	add_text(p, c, columns_of(p));
 	add_text(p, c, inner_of(p));
 	add_value(p, c, p->a);
+	if (!is_plain(p))
+		add_text(p, c, pitch_of(p, p->a));
 	add_value(p, c, p->b);
+	if (!is_plain(p))
+		add_text(p, c, pitch_of(p, p->b));
 	add_value(p, c, p->y);
 }
 
@@ -319,17 +339,26 @@ static const char *matrix_of(struct product *p, const struct value *v,
 	int n = rank_of(v) - 2, shift = p->batch - n;
 	const char *s = "0";
 
-	for (int i = 0; i < n; i++) {
-		const char *extent = param_axis(p->r.e, &p->r.p, v, i);
+	for (int i = 0; i < n + 2; i++) {
+		const char *pitch = param_pitch(p->r.e, &p->r.p, v, i);
 
-		s = routine_times(&p->r, s, extent);
-		if (v->type.shape.d[i] != 1)
+		s = routine_times(&p->r, s, pitch);
+		if (i < n && v->type.shape.d[i] != 1)
 			s = routine_plus(&p->r, s, at[i + shift]);
 	}
-	s = routine_times(&p->r, s, routine_count(&p->r, v, n, n + 2));
 	s = arena_text(p->r.a, strcmp(s, "0") ? "%s + %s" : "%s",
 		       param_value(p->r.e, &p->r.p, v, false), s);
 	return s;
+}
+
+/* A matrix of V as arguments. */
+static const char *operand_of(struct product *p, const struct value *v,
+			      const char *const *at)
+{
+	const char *s = matrix_of(p, v, at);
+
+	return is_plain(p) ? s
+			   : arena_text(p->r.a, "%s, %s", s, pitch_of(p, v));
 }
 
 static void call_batches(struct product *p, struct call *c)
@@ -341,8 +370,8 @@ static void call_batches(struct product *p, struct call *c)
 	r->p.model = r->p.status = true;
 	routine_loops(r, p->y, 0, p->batch, at);
 	y = matrix_of(p, p->y, at);
-	a = matrix_of(p, p->a, at);
-	b = matrix_of(p, p->b, at);
+	a = operand_of(p, p->a, at);
+	b = operand_of(p, p->b, at);
 	put(&r->l, "SBP_TRY(%s(m, %s%s, %s, %s, %s, %s, %s));", function_of(p),
 	    kind_of(p), rows_of(p), columns_of(p), inner_of(p), a, b, y);
 	put_close(&r->l, 1);

@@ -118,6 +118,16 @@ static void write_scatter_add(struct routine *r)
 	put(&r->l, "%s = %s;", to, sum_of(r, t, to, from));
 }
 
+/* The elements from a row of table V to the next. */
+static const char *row_pitch(struct routine *r, const struct value *v)
+{
+	const char *s = "1";
+
+	for (int i = 1; i < rank_of(v); i++)
+		s = routine_times(r, s, param_pitch(r->e, &r->p, v, i));
+	return s;
+}
+
 static void write_take(struct routine *r)
 {
 	const struct value *table = r->n->in[0], *ids = r->n->in[1];
@@ -134,7 +144,7 @@ static void write_take(struct routine *r)
 	}
 	put_index(r, 1, i, table->type.shape.d[0]);
 	to = routine_times(r, row, i);
-	from = routine_times(r, row, "at");
+	from = routine_times(r, row_pitch(r, table), "at");
 	if (!put_local(r, table, 0)) {
 		routine_copy(r, to, a, from, row);
 		return;

@@ -146,15 +146,38 @@ static void write_concat(struct routine *r)
 
 /* ---- pad ---- */
 
-/* The attribute lists pairs, the last axis first. */
-static const char *pad_before(struct routine *r, int axis)
+/* The attribute lists pairs, the last axis first: what is added before (SIDE
+ * 0) or after axis AXIS, and where negative taken away. */
+static int64_t pad_of(const struct routine *r, int axis, int side)
 {
 	const struct attr *pad = node_attr(r->n, "pad");
 	int i = 2 * (rank_of(r->n->out[0]) - 1 - axis);
 
-	if (i >= pad->n)
-		return "0";
-	return arena_text(r->a, "%lld", (long long)pad->ints[i]);
+	return i < pad->n ? pad->ints[i + side] : 0;
+}
+
+static int64_t cropped(const struct routine *r, int axis, int side)
+{
+	int64_t n = pad_of(r, axis, side);
+
+	return n < 0 ? -n : 0;
+}
+
+/* How many elements of axis AXIS of X go to Y. */
+static const char *pad_kept(struct routine *r, const struct value *x, int axis)
+{
+	int64_t less = cropped(r, axis, 0) + cropped(r, axis, 1);
+
+	if (!less)
+		return param_axis(r->e, &r->p, x, axis);
+	return arena_text(r->a, "%lld",
+			  (long long)(x->type.shape.d[axis] - less));
+}
+
+/* INDEX and N more. */
+static const char *pad_shift(struct routine *r, const char *index, int64_t n)
+{
+	return routine_plus(r, index, arena_text(r->a, "%lld", (long long)n));
 }
 
 static void write_pad(struct routine *r)
@@ -174,12 +197,16 @@ static void write_pad(struct routine *r)
 		put(&r->l, "*y = *%s;", a);
 		return;
 	}
-	routine_loops(r, x, 0, last, in);
-	in[last] = "0";
-	for (int i = 0; i <= last; i++)
-		out[i] = routine_plus(r, in[i], pad_before(r, i));
+	for (int i = 0; i <= last; i++) {
+		const char *at = "0";
+
+		if (i < last)
+			at = routine_loop(r, i, pad_kept(r, x, i));
+		in[i] = pad_shift(r, at, cropped(r, i, 0));
+		out[i] = pad_shift(r, at, pad_of(r, i, 0) + cropped(r, i, 0));
+	}
 	routine_copy(r, routine_offset(r, y, out), a, routine_offset(r, x, in),
-		     param_axis(r->e, &r->p, x, last));
+		     pad_kept(r, x, last));
 }
 
 /* ---- argmax ---- */

@@ -72,7 +72,7 @@ static unsigned axes_of(const struct nest *k, const struct value *v,
 	return mask;
 }
 
-static unsigned input_axes(const struct nest *k, int i, int j)
+unsigned nest_input_axes(const struct nest *k, int i, int j)
 {
 	int8_t axis[MAX_RANK];
 	unsigned mask;
@@ -121,7 +121,7 @@ static void find_axes(const struct nest *k, struct axis *axes)
 				continue;
 			domain_input(&k->d, k->body, i, j, axis);
 			enter_axes(k, k->body[i]->in[j], axis,
-				   input_axes(k, i, j), axes);
+				   nest_input_axes(k, i, j), axes);
 		}
 		enter_axes(k, k->body[i]->out[0], k->d.axis[i],
 			   output_axes(k, i), axes);
@@ -144,7 +144,7 @@ static bool vanishes(const struct nest *k, const struct axis *axes, int d)
 	return n == 1 && axes[d].extent == NULL;
 }
 
-/* Whether no tensor runs along one of axes A and B alone. */
+/* Whether no tensor runs along one of axes A and B alone, or has gaps. */
 static bool together(const struct nest *k, int a, int b)
 {
 	unsigned both = 1u << a | 1u << b, mask;
@@ -157,8 +157,10 @@ static bool together(const struct nest *k, int a, int b)
 		for (int j = 0; j < k->body[i]->nin; j++) {
 			if (k->in[i][j].v == NULL && k->in[i][j].ramp == NULL)
 				continue;
-			mask = input_axes(k, i, j) & both;
+			mask = nest_input_axes(k, i, j) & both;
 			if (mask != 0 && mask != both)
+				return false;
+			if (mask == both && nest_cut_between(k, i, j, a, b))
 				return false;
 		}
 		mask = k->out[i].v ? output_axes(k, i) & both : 0;
@@ -273,7 +275,7 @@ static void find_accesses(struct nest *k, const int *loop_of)
 		for (int j = 0; j < k->body[i]->nin; j++) {
 			struct access *x = &k->in[i][j];
 
-			x->loops = loops_of(loop_of, input_axes(k, i, j));
+			x->loops = loops_of(loop_of, nest_input_axes(k, i, j));
 			if (x->ramp != NULL)
 				x->index = ramp_index(k, x);
 		}
@@ -547,6 +549,7 @@ void nest_find(struct nest *k, struct emitter *e, const struct node *n)
 		k->loop[i].index = arena_text(k->a, "%c", "ijklpqrs"[i]);
 	find_accesses(k, loop_of);
 	choose_lane(k);
+	nest_strides(k, loop_of);
 	find_phases(k);
 	delay_elements(k);
 	choose_parallel(k);

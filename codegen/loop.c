@@ -89,7 +89,8 @@ static void add_column(const struct stepper *s, const char *column,
 	if (arg->kind == ARG_VALUE) {
 		s->e->addresses = true;
 		text_add(t, s->e->target->at, arg->ctype);
-		text_add(t, "%s[i])", column);
+		text_add(t, "%s[i]", column);
+		end_address(arg, t);
 	} else if (arg->kind == ARG_MOVE) {
 		text_add(t, "&%s[%s[i]]", s->e->moves, column);
 	} else {

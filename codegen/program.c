@@ -119,7 +119,7 @@ static void add_named(struct offsets *o, const struct value *v)
 	int64_t at;
 	void **slot;
 
-	if (own->at == NULL || own->at[e->class] < 0)
+	if (own->at == NULL || own->at[e->class] < 0 || own->slice_of != NULL)
 		return;
 	at = own->at[e->class];
 	slot = bytemap_at(e->arena, &o->owner, &at, sizeof at);
@@ -244,6 +244,7 @@ void emit_program(struct program *p, const char *base,
 	const char **names = value_names(p);
 	const char *prefix = program_prefix(p);
 	struct comm_lists *comm = comm_lists_new(p->arena, p);
+	struct text traces = {0};
 
 	emit_header(p, base, add_file(p, out, ".h"));
 	for (int c = 0; c < p->nclasses; c++) {
@@ -258,6 +259,7 @@ void emit_program(struct program *p, const char *base,
 			.name = names,
 			.named = NEW_N(p->arena, bool, p->g->values.n + 1),
 			.moves = "moves",
+			.trace = p->simulate ? &traces : NULL,
 		};
 
 		if (moves_shared(&e))
@@ -265,5 +267,10 @@ void emit_program(struct program *p, const char *base,
 		emit_unit(&e, out);
 	}
 	proof_demand(p, comm);
-	emit_main(p, base, -1, add_file(p, out, "_main.c"));
+	if (p->simulate)
+		emit_simulation(p, base, &traces,
+				add_file(p, out, "_main.c"));
+	else
+		emit_main(p, base, -1, add_file(p, out, "_main.c"));
+	text_free(&traces);
 }

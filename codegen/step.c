@@ -24,7 +24,7 @@ int move_count(const struct program *p)
 	int n = 0;
 
 	for (int i = 0; i < p->g->nodes.n; i++)
-		n += p->g->nodes.at[i]->op == OP_move;
+		n += move_runs(p, p->g->nodes.at[i]);
 	return n;
 }
 
@@ -88,6 +88,12 @@ static void update_call(struct stepper *s, const struct update *u)
 		copy_call(s, u->v->def, u->state, u->v);
 }
 
+/* A slice that nothing copies. */
+static bool is_in_place(const struct program *p, const struct node *n)
+{
+	return n->op == OP_move && !move_runs(p, n);
+}
+
 static void collect_calls(struct stepper *s)
 {
 	const struct program *p = s->e->p;
@@ -96,9 +102,9 @@ static void collect_calls(struct stepper *s)
 
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *n = g->nodes.at[i];
-		int move = n->op == OP_move ? moves++ : -1;
+		int move = move_runs(p, n) ? moves++ : -1;
 
-		if (!class_runs(p, s->e->class, n))
+		if (!class_runs(p, s->e->class, n) || is_in_place(p, n))
 			continue;
 		if (move >= 0)
 			move_call(s, n, move);
@@ -219,6 +225,8 @@ void emit_step(struct emitter *e, const char *head)
 
 	fill_readers(&s);
 	collect_calls(&s);
+	if (e->trace)
+		emit_trace(e, s.calls.at, s.calls.n);
 	find_turns(e->arena, s.calls.at, s.calls.n, &turns);
 	for (int i = 0; i < turns.at.n; i++)
 		if (turns.at.at[i].count > 1)

@@ -228,8 +228,10 @@ static const char *pattern_text(struct tables *t, const struct node *n)
 
 	text_add(&row, "{%s, ", dtype_constant(t->e->arena, type.dtype));
 	add_shape(&row, type.shape);
-	text_add(&row, ", %s, ", dist_macro(t, n->in[0]->dist, t->out));
-	text_add(&row, "%s, ", dist_macro(t, n->out[0]->dist, t->out));
+	text_add(&row, ", %s, ",
+		 dist_macro(t, dist_plain(n->in[0]->dist), t->out));
+	text_add(&row, "%s, ",
+		 dist_macro(t, dist_plain(n->out[0]->dist), t->out));
 	copy = arena_text(t->e->arena, "%s", row.at);
 	text_free(&row);
 	return copy;
@@ -289,7 +291,7 @@ static void add_moves(struct tables *t)
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *node = g->nodes.at[i];
 
-		if (node->op != OP_move)
+		if (!move_runs(e->p, node))
 			continue;
 		ends[2 * id] = node->in[0];
 		ends[2 * id + 1] = node->out[0];
@@ -304,7 +306,7 @@ static void add_moves(struct tables *t)
 		 strcmp(e->moves, "moves") == 0 ? "static " : "", e->moves);
 	id = 0;
 	for (int i = 0; i < g->nodes.n; i++)
-		if (g->nodes.at[i]->op == OP_move) {
+		if (move_runs(e->p, g->nodes.at[i])) {
 			add_move(t, g->nodes.at[i], id, pattern[id]);
 			id++;
 		}

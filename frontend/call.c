@@ -294,23 +294,23 @@ static void stay_near(struct low *l, const struct param *p, int n)
 		}
 }
 
-/* The naming scope of a call of D; false after an error. */
-static bool open_naming(struct low *l, struct def *d, const struct expr *e,
+/* The naming scope of a call of D. After an error it goes on by a name that is
+ * free, so that what is inside is not taken too. */
+static void open_naming(struct low *l, struct def *d, const struct expr *e,
 			const char *as, struct naming *out)
 {
 	*out = l->f.naming;
 	out->open = false;
 	if (!opens(l, d))
-		return true;
+		return;
 	out->open = !d->unit->prelude;
 	if (as && !*as)
-		return true;
-	if (!as) {
-		out->prefix = take_free_name(l, d->name, place(l, e->span));
-		return true;
-	}
-	out->prefix = full_name(l, as);
-	return take_name(l, out->prefix, e->as->span);
+		return;
+	if (as && take_name(l, full_name(l, as), e->as->span))
+		out->prefix = full_name(l, as);
+	else
+		out->prefix =
+			take_free_name(l, as ? as : d->name, place(l, e->span));
 }
 
 static void enter(struct low *l, struct def *d, const struct expr *e,
@@ -319,6 +319,8 @@ static void enter(struct low *l, struct def *d, const struct expr *e,
 	struct trail *t;
 
 	if (d->unit->prelude) {
+		if (!l->f.user.lo)
+			l->f.call = d->name;
 		l->f.user = place(l, e->span);
 	} else {
 		t = NEW(l->a, struct trail);
@@ -366,8 +368,9 @@ static Val call_def(struct low *l, struct def *d, const struct expr *e,
 		return fail(l, e->span, "calls are nested deeper than %d",
 			    MAX_CALLS);
 	}
-	if (!count_steps(l, 1, e->span) || !open_naming(l, d, e, as, &naming))
+	if (!count_steps(l, 1, e->span))
 		return val_bad();
+	open_naming(l, d, e, as, &naming);
 	l->calls++;
 	enter(l, d, e, naming);
 	if (d->unit->prelude)
@@ -536,9 +539,8 @@ static Val name_result(struct low *l, const struct expr *e, const char *as,
 {
 	if (v.kind != V_TENSOR || !*as)
 		return v;
-	if (!take_name(l, full_name(l, as), e->as->span))
-		return val_bad();
-	name_value(l, v, name_of(as), e->as->span);
+	if (take_name(l, full_name(l, as), e->as->span))
+		name_value(l, v, name_of(as), e->as->span);
 	return v;
 }
 

@@ -91,10 +91,19 @@ static Val eval_binary(struct low *l, const struct expr *e)
 	return val_binary(l, e->op, a, b, e->span);
 }
 
+/* The number 2^63, which only '-' brings into 64 bits. */
+static bool is_limit(const struct expr *e)
+{
+	return e->kind == E_INT && e->i == INT64_MIN;
+}
+
 static Val eval_unary(struct low *l, const struct expr *e)
 {
-	Val a = eval(l, e->kid[0]);
+	Val a;
 
+	if (e->op == O_NEG && is_limit(e->kid[0]))
+		return val_int(INT64_MIN);
+	a = eval(l, e->kid[0]);
 	if (a.kind == V_TENSOR && e->op == O_NEG)
 		return tensor_unary(l, e->op, a, e->span);
 	return val_unary(l, e->op, a, e->span);
@@ -309,7 +318,7 @@ static Val eval_kind(struct low *l, const struct expr *e)
 
 	switch (e->kind) {
 	case E_INT:
-		return val_int(e->i);
+		return is_limit(e) ? val_overflow(l, e->span) : val_int(e->i);
 	case E_FLOAT:
 		return val_float(e->f);
 	case E_BOOL:

@@ -125,6 +125,8 @@ void unit_import(struct low *l, const struct stmt *s)
 	from = unit_load(l, find_import(l, path), s->e->span);
 	if (from)
 		bring_all(l, u, from, s->e->span);
+	else
+		l->torn = true;
 }
 
 static struct unit *unit_new(struct low *l, const struct source *s)

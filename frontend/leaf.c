@@ -59,7 +59,7 @@ static struct value *leaf(struct low *l, const struct stmt *s, enum op op,
 	struct value *v = n->out[0];
 
 	n->on = d.on;
-	n->trail = l->f.trail;
+	led_to(l, n);
 	v->dist = d;
 	v->span = place(l, s->name_at);
 	return v;
@@ -229,7 +229,8 @@ void lower_data(struct low *l, const struct stmt *s)
 
 /* ---- declarations ---- */
 
-/* Inputs, params and states are known by their full names outside. */
+/* Inputs, params and states are known by their full names outside. False
+ * after an error. */
 static bool name_leaf(struct low *l, const struct stmt *s, enum op op,
 		      Name full)
 {
@@ -251,18 +252,18 @@ static Val declare(struct low *l, const struct stmt *s, enum op op)
 	struct value *v;
 	Type t;
 	Dist d;
+	bool named;
 
 	if (!in_model(l, s->span) || !eval_type(l, s->type, &t))
 		return val_bad();
-	if (!name_leaf(l, s, op, full))
-		return val_bad();
+	named = name_leaf(l, s, op, full);
 	d = leaf_dist(l, s, op, t, full);
 	if (!d.on)
 		return val_bad();
 	v = leaf(l, s, op, t, d);
 	v->name = full;
 	map_set(l->a, &l->values, full, v);
-	if (op != OP_constant)
+	if (named && op != OP_constant)
 		map_set(l->a, &l->leaf_names, full, v);
 	if (op == OP_input ? !source_of_input(l, s, v)
 			   : !leaf_init(l, s, op, t, d, v))

@@ -94,6 +94,8 @@ void val_print(struct text *t, Val v); /* as "{v}" shows it */
 const char *val_show(struct low *l, Val v);
 Val val_binary(struct low *l, enum oper op, Val a, Val b, Span at);
 Val val_unary(struct low *l, enum oper op, Val a, Span at);
+/* Reports it. */
+Val val_overflow(struct low *l, Span at);
 bool int_fits(enum dtype t, int64_t i);
 /* V as an integer, a list of integers, ...; false after an error that begins
  * with WHAT. V_BAD fails silently. */
@@ -230,6 +232,8 @@ bool eval_type(struct low *l, const struct expr *e, Type *t);
 struct value *tensor_of(struct low *l, Val v, Span at, bool *weak);
 /* Whether tensors can be made here, or an error. */
 bool in_model(struct low *l, Span at);
+/* Notes the calls that led to N. */
+void led_to(const struct low *l, struct node *n);
 /* To make an operator: begin, set attributes, finish. Operands meet on one
  * placement and get the dtypes that the operator needs. begin gives NULL
  * after an error. */
@@ -320,6 +324,7 @@ struct frame {
 	const struct placement *near; /* in the prelude: its argument's */
 	const struct trail *trail;
 	Span user; /* in the prelude: the user's call */
+	Name call; /* ... and the function that it names */
 	bool def;  /* inside a def */
 	bool returned;
 	Val result;
@@ -336,6 +341,7 @@ struct low {
 	int calls, imports, depth;
 	int64_t steps;
 	bool stop;             /* too much, or too many errors */
+	bool torn;             /* an import is not there: names are missing */
 	bool usage;            /* the command line is at fault */
 	int with_place;        /* nodes below this have their placement */
 	int keys;              /* of random operators */

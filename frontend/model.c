@@ -120,12 +120,21 @@ static const char *all_names(struct low *l, const struct map *m)
 	return n < m->l.n ? arena_text(l->a, "%s, ...", s) : s;
 }
 
+/* Whether an earlier -D names the same. */
+static bool defined_before(const struct front_options *o, int i)
+{
+	for (int k = 0; k < i; k++)
+		if (!strcmp(o->defines[k].name, o->defines[i].name))
+			return true;
+	return false;
+}
+
 static void check_defines(struct low *l)
 {
 	for (int i = 0; i < l->o->ndefines; i++) {
 		struct names near = {0};
 
-		if (l->defined[i])
+		if (l->defined[i] || defined_before(l->o, i))
 			continue;
 		names_of_map(l, &near, &l->main->scope->names);
 		usage(l,
@@ -408,7 +417,7 @@ static void compile(struct low *l, const char *path)
 		l->usage = true;
 		return;
 	}
-	if (l->stop || diag_errors())
+	if (l->stop || l->torn)
 		return;
 	check_defines(l);
 	l->f.unit = l->main;

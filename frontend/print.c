@@ -129,7 +129,7 @@ static void print_bracketed(struct text *t, const struct expr *e)
 static void print_leaf(struct text *t, const struct expr *e)
 {
 	if (e->kind == E_INT)
-		text_add(t, "%lld", (long long)e->i);
+		text_add(t, "%llu", (unsigned long long)e->i);
 	else if (e->kind == E_FLOAT)
 		print_float(t, e->f);
 	else if (e->kind == E_BOOL)

@@ -6,6 +6,12 @@
 
 #include "frontend/lower.h"
 
+void led_to(const struct low *l, struct node *n)
+{
+	n->trail = l->f.trail;
+	n->call = l->f.call;
+}
+
 /* ---- numbers as tensors ---- */
 
 static struct value *number(struct low *l, Val v, Span at)
@@ -21,7 +27,7 @@ static struct value *number(struct low *l, Val v, Span at)
 		   v.kind == V_FLOAT  ? DT_F32
 		   : v.kind == V_BOOL ? DT_BOOL
 				      : DT_I64);
-	n->trail = l->f.trail;
+	led_to(l, n);
 	return node_done(l->g, n) ? n->out[0] : NULL;
 }
 
@@ -77,9 +83,24 @@ static struct value *move_scalar(struct low *l, struct value *v,
 	if (!node_done(l->g, n))
 		return NULL;
 	n->on = on;
-	n->trail = l->f.trail;
+	led_to(l, n);
 	n->out[0]->dist = dist_on(on, sbp_b());
 	return n->out[0];
+}
+
+/* A value as the program writes it, if it has a name or is one short line. */
+static const char *operand_text(struct low *l, const struct value *v)
+{
+	Span at = v->def->span;
+	const struct source *s = source_of(at);
+	int n = (int)(at.hi - at.lo);
+	const char *text = s ? s->text + (at.lo - s->base) : "";
+
+	if (v->name)
+		return v->name;
+	if (!s || n > 40 || memchr(text, '\n', (size_t)n))
+		return "x";
+	return arena_text(l->a, v->def->nin < 2 ? "%.*s" : "(%.*s)", n, text);
 }
 
 static bool meet(struct low *l, const struct placement *on, int nin,
@@ -87,7 +108,6 @@ static bool meet(struct low *l, const struct placement *on, int nin,
 {
 	for (int i = 0; i < nin; i++) {
 		const struct placement *p = in[i]->def->on;
-		const char *name = in[i]->name ? in[i]->name : "x";
 
 		if (!p || same_place(p, on))
 			continue;
@@ -95,7 +115,7 @@ static bool meet(struct low *l, const struct placement *on, int nin,
 			in[i] = move_scalar(l, in[i], on, at);
 			continue;
 		}
-		hint(l, "%s on %s", name, on->name);
+		hint(l, "%s on %s", operand_text(l, in[i]), on->name);
 		fail(l, at, "operands on different placements: '%s' and '%s'",
 		     on->name, p->name);
 		return false;
@@ -114,7 +134,7 @@ static void settle(struct low *l, const struct placement *on)
 		if (n->on)
 			continue;
 		n->on = on;
-		n->trail = l->f.trail;
+		led_to(l, n);
 	}
 	l->with_place = l->g->nodes.n;
 }
@@ -157,7 +177,7 @@ struct node *begin(struct low *l, enum op op, Span at, int nin,
 	}
 	n = node_new(l->g, op, place(l, at), nin, in);
 	n->on = on;
-	n->trail = l->f.trail;
+	led_to(l, n);
 	return n;
 }
 
@@ -330,7 +350,7 @@ Val tensor_on(struct low *l, Val v, const struct request *r, Span at,
 		return val_bad();
 	n = node_new(l->g, OP_to, place(l, at), 1, &x);
 	n->on = d.on;
-	n->trail = l->f.trail;
+	led_to(l, n);
 	if (grad)
 		node_text(l->g, n, "grad", grad);
 	v = finish(l, n);

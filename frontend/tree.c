@@ -38,6 +38,7 @@ struct expr *tree_expr(struct parse *p, enum expr_kind kind, Span at)
 static struct expr *grown(struct parse *p, struct expr *e)
 {
 	int deepest = 0;
+	struct expr *bad;
 
 	for (int i = 0; i < e->nkid; i++)
 		if (e->kid[i] && e->kid[i]->depth > deepest)
@@ -47,11 +48,15 @@ static struct expr *grown(struct parse *p, struct expr *e)
 	e->depth = deepest + 1;
 	if (e->depth <= MAX_DEPTH)
 		return e;
-	p->errors++;
-	diag_error(e->span, "the expression is nested deeper than %d",
-		   MAX_DEPTH);
-	diag_hint("give parts of it a name");
-	return tree_expr(p, E_BAD, e->span);
+	if (deepest == MAX_DEPTH) { /* else that has been said */
+		p->errors++;
+		diag_error(e->span, "the expression is nested deeper than %d",
+			   MAX_DEPTH);
+		diag_hint("give parts of it a name");
+	}
+	bad = tree_expr(p, E_BAD, e->span);
+	bad->depth = MAX_DEPTH + 1;
+	return bad;
 }
 
 static struct expr *with_kids(struct parse *p, enum expr_kind kind, Span at,
@@ -82,10 +87,12 @@ static char *digits(struct parse *p, Span at)
 struct expr *tree_int(struct parse *p, Span at)
 {
 	struct expr *e = tree_expr(p, E_INT, at);
+	unsigned long long i;
 
 	errno = 0;
-	e->i = strtoll(digits(p, at), NULL, 10);
-	if (errno) {
+	i = strtoull(digits(p, at), NULL, 10);
+	e->i = (int64_t)i;
+	if (errno || i > (unsigned long long)INT64_MAX + 1) {
 		p->errors++;
 		diag_error(at, "the number does not fit 64 bits");
 	}

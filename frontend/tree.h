@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 
 enum expr_kind {
-	E_INT,    /* i */
+	E_INT,    /* i; 2^63, which may be negated, is INT64_MIN */
 	E_FLOAT,  /* f */
 	E_BOOL,   /* i */
 	E_CHARS,  /* name: a run of a text without braces */

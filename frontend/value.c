@@ -184,7 +184,7 @@ const char *val_show(struct low *l, Val v)
 
 /* ---- arithmetic ---- */
 
-static Val overflow(struct low *l, Span at)
+Val val_overflow(struct low *l, Span at)
 {
 	return fail(l, at, "the integer does not fit 64 bits");
 }
@@ -204,9 +204,9 @@ static Val int_power(struct low *l, int64_t a, int64_t n, Span at)
 		return val_float(pow((double)a, (double)n));
 	for (; n; n >>= 1) {
 		if ((n & 1) && __builtin_mul_overflow(r, a, &r))
-			return overflow(l, at);
+			return val_overflow(l, at);
 		if (n > 1 && __builtin_mul_overflow(a, a, &a))
-			return overflow(l, at);
+			return val_overflow(l, at);
 	}
 	return val_int(r);
 }
@@ -217,7 +217,7 @@ static Val int_divide(struct low *l, enum oper op, int64_t a, int64_t b,
 	if (!b)
 		return fail(l, at, "division by zero");
 	if (a == INT64_MIN && b == -1)
-		return op == O_MOD ? val_int(0) : overflow(l, at);
+		return op == O_MOD ? val_int(0) : val_overflow(l, at);
 	if (op == O_FLOORDIV)
 		return val_int(floor_div(a, b));
 	if (op == O_MOD)
@@ -251,7 +251,7 @@ static Val int_binary(struct low *l, enum oper op, int64_t a, int64_t b,
 	default:
 		return int_divide(l, op, a, b, at);
 	}
-	return over ? overflow(l, at) : val_int(r);
+	return over ? val_overflow(l, at) : val_int(r);
 }
 
 static Val float_binary(struct low *l, enum oper op, double a, double b,
@@ -359,7 +359,7 @@ static Val make_range(struct low *l, Val a, Val b, Span at)
 	    !want_int(l, b, at, "the end of a range", &hi))
 		return val_bad();
 	if (__builtin_sub_overflow(hi, r->lo, &n))
-		return overflow(l, at);
+		return val_overflow(l, at);
 	r->step = 1;
 	r->n = n > 0 ? n : 0;
 	return (Val){V_RANGE, {.range = r}};
@@ -409,7 +409,7 @@ Val val_unary(struct low *l, enum oper op, Val a, Span at)
 		return val_float(-a.f);
 	if (!val_is_number(a))
 		return fail(l, at, "'-' has no meaning for %s", val_what(a));
-	return a.i == INT64_MIN ? overflow(l, at) : val_int(-a.i);
+	return a.i == INT64_MIN ? val_overflow(l, at) : val_int(-a.i);
 }
 
 bool int_fits(enum dtype t, int64_t i)

@@ -187,11 +187,10 @@ void diag_trail(const struct trail *up)
 
 	for (; up; up = up->up) {
 		if (depth++ == TRAIL_SHOWN && up->up) {
-			for (depth = 0; up; up = up->up)
+			for (depth = 0; up->up; up = up->up)
 				depth++;
-			diag_note((Span){0, 0}, "... and %d more calls",
-				  depth);
-			return;
+			diag_note((Span){0, 0}, "... and %d more call%s", depth,
+				  depth == 1 ? "" : "s");
 		}
 		diag_note(up->at, "in this call of '%s'", up->def);
 	}

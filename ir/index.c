@@ -440,8 +440,7 @@ static int matches(const struct node *n, const struct sig *sig,
 	return count;
 }
 
-static const char *sig_text(const struct node *n, const Sbp *in,
-			    const Sbp *out)
+const char *sig_text(const struct node *n, const Sbp *in, const Sbp *out)
 {
 	const char *t = "";
 	int i;

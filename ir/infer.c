@@ -482,6 +482,7 @@ static struct value *cast_fill(struct graph *g, enum op op,
 		node_int(g, n, "int", literal_int(op, fill, to));
 	n->on = fill->on;
 	n->trail = fill->trail;
+	n->call = fill->call;
 	return node_done(g, n) ? n->out[0] : fill->out[0];
 }
 

@@ -206,6 +206,8 @@ int dist_nth(Dist d, int k);
 /* The mesh axes that split tensor axis AXIS, outermost first; how many. */
 int dist_chain(Dist d, int axis, int chain[MAX_MESH]);
 Dist dist_on(const struct placement *p, Sbp all);	/* the term everywhere */
+/* The same with B along mesh axes of one device, where all terms mean that. */
+Dist dist_plain(Dist d);
 /* Same placement (placement_eq), terms, and order where it matters. Along a
  * mesh axis of one device all terms are the same. */
 bool dist_eq(Dist a, Dist b);
@@ -312,6 +314,8 @@ struct sigs op_signatures(struct arena *a, const struct node *n);
  * the shard shapes of every rank: nested splits, reshape, ... IN and OUT have
  * one Dist a tensor, all on one placement. */
 bool op_legal(const struct node *n, const Dist *in, const Dist *out);
+/* "S(0), B -> S(0)": a 1-D signature of N. */
+const char *sig_text(const struct node *n, const Sbp *in, const Sbp *out);
 /* Why IN -> OUT is illegal: the rule that fails, on which mesh axis. */
 const char *op_why_not(const struct node *n, const Dist *in, const Dist *out);
 /* Walks the table; reports through bug(). */
@@ -426,6 +430,7 @@ struct node {
 	const struct placement *on;	/* where it runs */
 	Span span;		/* the user's expression, never the prelude's */
 	const struct trail *trail;
+	Name call; /* of the prelude, that the user called */
 	/* filled by inference: the distribution each input must have. */
 	Dist *in_dist;
 	/* of input, param, state, const: */

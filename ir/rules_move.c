@@ -295,6 +295,19 @@ static bool concat_infer(struct graph *g, struct node *n)
 
 /* ---- @pad ---- */
 
+/* Negative numbers crop, at most all that there is. */
+static bool pad_fits(const struct node *n, int axis, int64_t lo, int64_t hi)
+{
+	int64_t left = n->in[0]->type.shape.d[axis];
+
+	if (lo >= 0 ? hi >= -left
+		    : lo >= -left && (hi >= 0 || hi >= -(left + lo)))
+		return true;
+	return node_fail(n, "%lld and %lld crop more than axis %d of %s has",
+			 (long long)lo, (long long)hi, axis,
+			 type_text(n->in[0]->type));
+}
+
 static bool pad_infer(struct graph *g, struct node *n)
 {
 	Shape s = n->in[0]->type.shape;
@@ -308,9 +321,8 @@ static bool pad_infer(struct graph *g, struct node *n)
 				 count, s.rank);
 	for (i = 0; i < count; i++) {
 		axis = s.rank - 1 - i / 2;
-		if (pad[i] < 0)
-			return node_fail(n, "%lld elements of padding",
-					 (long long)pad[i]);
+		if (!pad_fits(n, axis, pad[i & ~1], pad[i | 1]))
+			return false;
 		if (__builtin_add_overflow(s.d[axis], pad[i], &s.d[axis]))
 			return node_fail(n, "the result is too large");
 	}
@@ -318,14 +330,18 @@ static bool pad_infer(struct graph *g, struct node *n)
 	return true;
 }
 
+/* An axis that is neither padded nor cropped. */
 static void pad_letters(struct arena *a, const struct node *n,
 			struct letters *l)
 {
-	int i;
+	int i, at, count;
+	const int64_t *pad = rule_ints(n, "pad", &count);
 
-	for (i = 0; i < rule_rank(n, 0); i++)
-		if (n->in[0]->type.shape.d[i] == n->out[0]->type.shape.d[i])
+	for (i = 0; i < rule_rank(n, 0); i++) {
+		at = 2 * (rule_rank(n, 0) - 1 - i);
+		if (at >= count || (!pad[at] && !pad[at + 1]))
 			rule_pair(a, l, i, i);
+	}
 }
 
 /* ---- the table ---- */

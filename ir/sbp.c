@@ -21,6 +21,14 @@ Dist dist_on(const struct placement *p, Sbp all)
 	return d;
 }
 
+Dist dist_plain(Dist d)
+{
+	for (int k = 0; d.on && k < d.on->naxes; k++)
+		if (d.on->extent[k] == 1)
+			d.t[k] = sbp_b();
+	return d;
+}
+
 int dist_nth(Dist d, int k)
 {
 	/* A Dist that was filled by hand may have left the order zeroed. */
@@ -67,8 +75,10 @@ bool dist_eq(Dist a, Dist b)
 		return a.on == b.on;
 	if (!placement_eq(a.on, b.on))
 		return false;
+	a = dist_plain(a);
+	b = dist_plain(b);
 	for (k = 0; k < a.on->naxes; k++)
-		if (a.on->extent[k] > 1 && !sbp_eq(a.t[k], b.t[k]))
+		if (!sbp_eq(a.t[k], b.t[k]))
 			return false;
 	return same_order(a, b);
 }

@@ -34,13 +34,23 @@ static struct value *resolve(const struct state *s, struct value *v)
 	return v;
 }
 
-static const char *shown_name(const struct value *v, const struct asker *who)
+const char *value_label(const struct value *v)
+{
+	const struct node *n = v->def;
+
+	if (n->op == OP_kernel)
+		n = n->body[n->nbody - 1];
+	if (v->name)
+		return v->name;
+	return n->call ? n->call : op_info(n->op)->name;
+}
+
+static const char *shown_name(const struct value *v, const struct asker *who,
+			      const char *other)
 {
 	if (v->name)
 		return v->name;
-	if (who->to && who->to->name)
-		return who->to->name;
-	return op_info(v->def->op)->name;
+	return who->to && who->to->name ? who->to->name : other;
 }
 
 static struct value *add_move(struct state *s, struct boxing *b,
@@ -65,10 +75,12 @@ static struct value *add_moves(struct state *s, struct value *v, Dist to,
 			       const struct asker *who)
 {
 	struct boxing *b = NEW(s->p->arena, struct boxing);
+	const char *op = op_info(v->def->op)->name;
 
 	*b = (struct boxing){
 		.id = s->p->boxings.n,
-		.value = shown_name(v, who),
+		.value = shown_name(v, who, op),
+		.label = shown_name(v, who, value_label(v)),
 		.span = who->span,
 		.trail = who->trail,
 		.type = v->type,

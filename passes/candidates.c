@@ -27,6 +27,7 @@ struct maker {
 	const struct placement *on;
 	int nin, nout;
 	int *in_type, *out_type;
+	enum reading *reading;
 	struct sigs sigs;
 	int naxes, n[MAX_MESH];
 	uint16_t *pick[MAX_MESH];	/* the signatures allowed there */
@@ -208,6 +209,33 @@ static void allow(struct space *s, struct maker *m)
 	}
 }
 
+static bool takes_parts(const struct maker *m, const struct sig *x)
+{
+	for (int i = 0; i < m->nin; i++)
+		if (x->in[i].kind == SBP_P)
+			return true;
+	return false;
+}
+
+struct sigs candidates_withheld(struct space *s, struct arena *a,
+				const struct candidates *c, bool parts)
+{
+	const struct maker *m = c->maker;
+	struct sigs out = {NEW_N(a, struct sig, m->sigs.n + 1), 0};
+
+	for (int i = 0; i < m->sigs.n; i++) {
+		const struct sig *x = &m->sigs.at[i];
+		int k = 0;
+
+		while (k < m->naxes &&
+		       (!sig_allowed(m, x, k) || sig_repeats(s, m, x, k)))
+			k++;
+		if (k < m->naxes && (parts || !takes_parts(m, x)))
+			out.at[out.n++] = *x;
+	}
+	return out;
+}
+
 static void type_ids(struct space *s, struct maker *m)
 {
 	const struct node *n = m->r.n;
@@ -215,11 +243,14 @@ static void type_ids(struct space *s, struct maker *m)
 	m->nin = n ? n->nin : 1;
 	m->nout = n ? n->nout : 0;
 	m->in_type = NEW_N(s->a, int, m->nin + 1);
+	m->reading = NEW_N(s->a, enum reading, m->nin + 1);
 	m->out_type = NEW_N(s->a, int, m->nout + 1);
 	if (!n)
 		m->in_type[0] = space_type(s, m->r.type);
 	for (int i = 0; n && i < m->nin; i++)
 		m->in_type[i] = space_type(s, n->in[i]->type);
+	for (int i = 0; n && i < m->nin; i++)
+		m->reading[i] = node_reading(n, i);
 	for (int i = 0; i < m->nout; i++)
 		m->out_type[i] = space_type(s, n->out[i]->type);
 }
@@ -284,10 +315,10 @@ static double memory_seconds(struct space *s, const struct candidates *c,
 			   const int *in, const int *out)
 {
 	const struct request *r = &c->maker->r;
-	bool look_up = r->n->op == OP_take || r->n->op == OP_gather;
+	bool look_up = looks_up(r->n);
 	double sum = 0;
 
-	for (int i = look_up ? 1 : 0; i < c->nin; i++)
+	for (int i = look_up; i < c->nin; i++)
 		if (!inner_in(r, i))
 			sum += pass_seconds(
 				space_bytes(s, c->in_type[i], in[i]));
@@ -304,13 +335,19 @@ static double element_seconds(struct space *s, const struct candidates *c,
 {
 	int64_t most = 0, n;
 
-	for (int i = 0; i < c->nin; i++)
+	for (int i = looks_up(c->maker->r.n); i < c->nin; i++)
 		if ((n = local_count(s, c->in_type[i], in[i])) > most)
 			most = n;
 	for (int i = 0; i < c->nout; i++)
 		if ((n = local_count(s, c->out_type[i], out[i])) > most)
 			most = n;
 	return (double)most * ELEMENT;
+}
+
+/* Whether a product reads transposed what would else be permuted. */
+static bool read_through(const struct request *r)
+{
+	return r->n && r->n->op == OP_permute && inner_out(r, 0);
 }
 
 static Cost computing(struct space *s, const struct candidates *c,
@@ -320,8 +357,8 @@ static Cost computing(struct space *s, const struct candidates *c,
 	enum kernel_kind kind = n ? op_info(n->op)->kernel : K_NONE;
 	double t = 0;
 
-	if (n && n->op == OP_permute && inner_out(&c->maker->r, 0))
-		return 0;	/* the product reads it transposed */
+	if (read_through(&c->maker->r))
+		return 0;
 	if (kind != K_NONE && kind != K_VIEW)
 		t = memory_seconds(s, c, in, out);
 	if (n && n->op == OP_matmul)	/* reads while it multiplies */
@@ -402,6 +439,7 @@ static struct candidates *list_new(struct space *s, struct maker *m, int room)
 	c->nout = m->nout;
 	c->naxes = m->naxes;
 	c->in_type = m->in_type;
+	c->reading = m->reading;
 	c->out_type = m->out_type;
 	c->reach = m->reach;
 	c->in = NEW_N(s->a, int, room * m->nin + 1);
@@ -524,6 +562,10 @@ struct price candidates_price(struct space *s, const struct candidates *c,
 
 	if (c->maker->r.fixed)
 		p.receive *= WEIGHT;
+	if (read_through(&c->maker->r) && c->out[row] != to)
+		p.receive += space_units(
+			s, 2 * pass_seconds(space_bytes(s, c->out_type[0],
+							c->out[row])));
 	return p;
 }
 

@@ -171,6 +171,24 @@ static bool told_before(const struct decision *d, const struct node *n, int i)
 	return false;
 }
 
+/* What --reproducible rules out, unless it is out of reach anyway. */
+static void print_withheld(const struct decision *d, const struct node *n,
+			   FILE *out)
+{
+	struct arena *a = arena_new();
+	bool parts = false;
+	struct sigs w;
+
+	for (int i = 0; i < n->nin; i++)
+		parts |= dist_has(lies_as(d, n->in[i]), SBP_P);
+	w = candidates_withheld(d->space, a, d->list[n->id], parts);
+	for (int i = 0; i < w.n; i++)
+		fprintf(out, "    %-10s%s: --reproducible\n",
+			i ? "" : "withheld",
+			sig_text(n, w.at[i].in, w.at[i].out));
+	arena_free(a);
+}
+
 static void print_node(const struct decision *d, const struct node *n,
 		       FILE *out)
 {
@@ -193,6 +211,7 @@ static void print_node(const struct decision *d, const struct node *n,
 		if (!told_before(d, n, i))
 			print_operand(d, n, row, i, out);
 	print_illegal(d, n, out);
+	print_withheld(d, n, out);
 	print_rejected(d, n, out);
 }
 
@@ -220,6 +239,9 @@ static void print_total(const struct decision *d, FILE *out)
 	print_seconds((double)d->cost / d->space->units, out);
 	fprintf(out, "; ");
 	print_certificate(d, out);
+	if (d->space->reproducible)
+		fprintf(out, "# reproducible: floats lie in parts only where "
+			     "the program asks\n");
 	if (d->limit)
 		fprintf(out, "# memory: a rank is estimated to need %lld "
 			"bytes, the limit was %lld\n",

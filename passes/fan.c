@@ -108,6 +108,11 @@ static int list_shared(const struct fan *w, const struct wants *t, int *at)
 	return n;
 }
 
+enum reading fan_reading(const struct fan *w, int port, int slot)
+{
+	return w->to[port]->reading[w->port[port].slot[slot]];
+}
+
 /* One entry: what the readers FIRST .. FIRST + N want, each its row. SEEN
  * holds the last entry, from 1, in which a target was wanted. */
 static Cost entry(const struct fan *w, const struct wants *t, int first, int n,
@@ -121,7 +126,8 @@ static Cost entry(const struct fan *w, const struct wants *t, int first, int n,
 		const int *to = t->at[first + i] + row[i] * nslots;
 
 		for (int k = 0; k < nslots; k++) {
-			sum += price[to[k]].copy;
+			sum += price_copy(price[to[k]],
+					  fan_reading(w, first + i, k));
 			if (seen[to[k]] != number)
 				sum += price[to[k]].receive;
 			seen[to[k]] = number;
@@ -220,18 +226,19 @@ static Cost *set_table(struct space *s, const struct fan *w,
 	return table;
 }
 
-/* What a reader pays by one row: SLOT are its targets. */
-static Cost reader_pays(const struct price *price, const struct pair *pair,
-			const int *slot, int nslots)
+/* What port READER pays by one row: SLOT are its targets. */
+static Cost reader_pays(const struct fan *w, int reader,
+			const struct price *price, const struct pair *pair,
+			const int *slot)
 {
 	Cost sum = 0;
 
-	for (int k = 0; k < nslots; k++) {
+	for (int k = 0; k < w->port[reader].nslots; k++) {
 		bool again = in_set(pair, slot[k]);
 
 		for (int j = 0; j < k; j++)
 			again |= slot[j] == slot[k];
-		sum += price[slot[k]].copy;
+		sum += price_copy(price[slot[k]], fan_reading(w, reader, k));
 		sum += again ? 0 : price[slot[k]].receive;
 	}
 	return sum;
@@ -250,9 +257,10 @@ static Cost *reader_table(struct space *s, const struct fan *w,
 		for (int i = 0; i < sets->n; i++)
 			for (int row = 0; row < n; row++)
 				*at++ = reader_pays(
+					w, reader,
 					t->price + from * t->ntargets,
 					&sets->at[i],
-					t->at[reader] + row * nslots, nslots);
+					t->at[reader] + row * nslots);
 	return table;
 }
 
@@ -392,7 +400,7 @@ Cost fan_cost(struct space *s, const struct fan *w, int from, const int *to)
 			struct price p = candidates_price(s, w->from, w->out,
 							  from, want);
 
-			sum += p.copy;
+			sum += price_copy(p, fan_reading(w, i, k));
 			if (first_wanted(s, want))
 				sum += p.receive;
 		}

@@ -309,7 +309,7 @@ static Nodes with_numbers(struct fuser *f, const struct unit *u)
 	return body;
 }
 
-static bool swaps_last_two(const struct node *n)
+bool swaps_last_two(const struct node *n)
 {
 	const struct attr *dims;
 	int r;

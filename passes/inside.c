@@ -87,10 +87,10 @@ static bool is_read(const struct insides *s, const struct node *n, int i,
 	return false;
 }
 
-/* Products read their operands as they are permuted. */
-static bool read_permuted(const struct insides *s, const struct value *v)
+/* Products read their operands transposed. */
+static bool read_transposed(const struct insides *s, const struct value *v)
 {
-	return v->def->op == OP_permute && s->uses[v->id] == 1 &&
+	return swaps_last_two(v->def) && s->uses[v->id] == 1 &&
 	       s->reader[v->id] && s->reader[v->id]->op == OP_matmul;
 }
 
@@ -107,7 +107,7 @@ static unsigned bits_of(const struct insides *s, const struct node *n,
 		bool all = fusable(n) && s->uses[v->id] &&
 			   within[v->id] == s->uses[v->id];
 
-		if (all || read_permuted(s, v))
+		if (all || read_transposed(s, v))
 			bits |= 1u << (16 + i);
 	}
 	return bits;

@@ -10,7 +10,8 @@
  *
  * What a choice needs is estimated as memory.c will place it: weights, inputs
  * and constants always, another value while it is read, a converted copy
- * between its readers. What fused kernels keep in registers takes nothing.
+ * between its readers. What fused kernels keep in registers takes nothing, nor
+ * do slices that are read in place.
  */
 #include <string.h>
 
@@ -207,12 +208,32 @@ static bool wanted_before(const struct infer *f, const int *row,
 	return false;
 }
 
+/* Whether all readers that want V as TO find it in what lies as HAVE. */
+static bool is_in_place(const struct infer *f, const int *row,
+			const struct value *v, struct price price, int to)
+{
+	const struct port *p = f->port + f->first[v->id];
+	const struct port *end = f->port + f->first[v->id + 1];
+
+	for (; p < end && p->nslots; p++)
+		for (int k = 0; k < p->nslots; k++) {
+			const struct candidates *c = f->list[p->var];
+			int slot = p->slot[k];
+
+			if (c->in[row[p->var] * c->nin + slot] == to &&
+			    !(price.in_place >> c->reading[slot] & 1))
+				return false;
+		}
+	return true;
+}
+
 static void add_copies(struct infer *f, const struct lives *l, const int *row,
 		       const struct value *v, int have, int place,
 		       struct line *line)
 {
 	const struct port *p = f->port + f->first[v->id];
 	int n = f->first[v->id + 1] - f->first[v->id];
+	int type = space_type(&f->s, v->type);
 
 	for (int i = 0; i < n && p[i].nslots; i++)
 		for (int k = 0; k < p[i].nslots; k++) {
@@ -221,7 +242,10 @@ static void add_copies(struct infer *f, const struct lives *l, const int *row,
 			int at = p[i].var < l->end ? l->of[p[i].var] : place;
 
 			if (to != have && l->meet[place * l->nplaces + at] &&
-			    !wanted_before(f, row, v, i, k, to))
+			    !wanted_before(f, row, v, i, k, to) &&
+			    !is_in_place(f, row, v,
+					 space_price(&f->s, type, have, to),
+					 to))
 				add_copy(f, l, row, v, i, to, line);
 		}
 }

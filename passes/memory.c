@@ -5,11 +5,11 @@
  * is placed by walking the step in order: a value takes the smallest hole
  * that fits when it is made and leaves it after its last reader, outputs,
  * kept values and new values of states excepted, which stay to the end. The
- * output of a view is its input's bytes, that of an elementwise kernel or of
- * an all-reduce between two ranks may be, and the new value of a state may
- * take the old one's. Other outputs of a node are placed before its inputs
- * leave, so nothing is written where a peer may still read: a move returns
- * when all have read.
+ * output of a view and a slice that is read in place are their input's bytes,
+ * that of an elementwise kernel or of an all-reduce between two ranks may be,
+ * and the new value of a state may take the old one's. Other outputs of a node
+ * are placed before its inputs leave, so nothing is written where a peer may
+ * still read: a move returns when all have read.
  */
 #include <string.h>
 
@@ -159,7 +159,8 @@ static void fill_root(struct memory *m, const struct node *n)
 
 	for (int k = 0; k < n->nout; k++)
 		m->root[n->out[k]->id] = n->out[k];
-	if (op_info(n->op)->kernel != K_VIEW || n->nin != 1)
+	if (m->p->local[v->id].slice_of == NULL &&
+	    (op_info(n->op)->kernel != K_VIEW || n->nin != 1))
 		return;
 	if (!dist_eq(n->in[0]->dist, v->dist) && n->op == OP_to)
 		bug("node %d: a conversion is left", n->id);
@@ -202,7 +203,8 @@ static bool may_take(struct memory *m, struct arena *a, const struct node *n,
 {
 	for (int k = 0; k < n->nin; k++)
 		if (m->root[n->in[k]->id] == root &&
-		    !may_overwrite(a, n, out, n->in[k]))
+		    (m->p->local[n->in[k]->id].slice_of != NULL ||
+		     !may_overwrite(a, n, out, n->in[k])))
 			return false;
 	return true;
 }

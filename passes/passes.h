@@ -15,7 +15,8 @@
  * that do it. boxing.c finds where, plan.c how. */
 struct boxing {
 	int id;
-	const char *value;	/* name shown to the user */
+	const char *value;      /* its name, or the operator that makes it */
+	const char *label;      /* its name, or the function that was called */
 	Span span;		/* the statement that asks for it */
 	Type type;
 	Dist from, to;
@@ -51,6 +52,9 @@ struct local {
 	 * wherever the axis is split. */
 	const struct extent *first[MAX_RANK];
 	int64_t bytes;		/* of the largest piece */
+	/* views: what it is a slice of that readers find there, in the place
+	 * and with the strides of that value's piece; or NULL. */
+	const struct value *slice_of;
 	/* memory: a value that shares another's bytes (views), or NULL. */
 	const struct value *same_as;
 	/* memory: the buffer in whose place it is written: an input's of its
@@ -66,6 +70,8 @@ struct program {
 
 	/* options */
 	bool reproducible;
+	bool simulate;		/* all ranks in one process ... */
+	uint64_t seed;		/* ... in an order drawn from this */
 	FILE *explain;		/* --explain: where to, or NULL */
 	int64_t memory_limit;	/* --memory: bytes of a rank; 0: any */
 	int64_t memory_aim;	/* what inference keeps to; 0: to that */
@@ -89,6 +95,10 @@ struct program {
 	/* plan */
 	uint64_t plan_hash;
 };
+
+/* Its name, else the function that the program calls for it, else the
+ * operator. */
+const char *value_label(const struct value *v);
 
 /* ---- localize.c: what a rank holds, and which ranks are alike ---- */
 
@@ -132,6 +142,33 @@ bool domain_of(struct arena *a, struct node *const *body, int n,
  * broadcast. */
 void domain_input(const struct domain *d, struct node *const *body, int k,
 		  int i, int8_t axis[MAX_RANK]);
+
+/* ---- fuse.c ---- */
+
+/* Whether N permutes its last two axes alone. */
+bool swaps_last_two(const struct node *n);
+
+/* ---- views.c: local slices that are read where they lie ---- */
+
+/* How a reader goes over a tensor, from what takes it only as a dense buffer
+ * of its own to what takes any offset and strides. */
+enum reading {
+	READS_NOT,
+	READS_RUN,	/* a run of bytes */
+	READS_ROWS,	/* rows of the last axis, evenly apart */
+	READS_TABLE,	/* rows of all axes but the first, evenly apart */
+	READS_LANES,	/* vectors of the last axis that is longer than 1 */
+	READS_ANY,
+};
+/* How N, which is no kernel, reads input I. */
+enum reading node_reading(const struct node *n, int i);
+/* A bit for each reading that may be of the source's piece where FROM -> TO is
+ * a slice of it; 0: it is none. */
+unsigned slice_readers(Type t, Dist from, Dist to);
+/* Whether N is a move that a step runs: no slice that is read in place. */
+bool move_runs(const struct program *p, const struct node *n);
+/* Whose piece V is read in: its own, or that of what it is a slice of. */
+const struct value *lies_in(const struct program *p, const struct value *v);
 
 /* ---- inplace.c: outputs in the place of inputs ---- */
 
@@ -192,7 +229,8 @@ void passes_list(FILE *out);
  *          nests agree
  *   fresh  else: devices of coordinate 0 keep
  * The identity is that of the last axis of P on which the device's coordinate
- * is not 0, or of TO's only kind.
+ * is not 0, or of TO's only kind. Mesh axes of one device count as B, whatever
+ * their terms are.
  */
 struct flow {
 	bool same;		/* both placements are equal */
@@ -330,6 +368,7 @@ void pass_sbp(struct program *p);
 void pass_boxing(struct program *p);
 void pass_fuse(struct program *p);
 void pass_localize(struct program *p);
+void pass_views(struct program *p);
 void pass_schedule(struct program *p);
 void pass_memory(struct program *p);
 void pass_proof(struct program *p);
@@ -441,10 +480,17 @@ Cost space_units(struct space *s, double seconds);
 /* Bytes on the rank that holds most; dist is legal for type. */
 int64_t space_bytes(struct space *s, int type, int dist);
 /* Of converting, from the predicted seconds. One that receives is paid once
- * for each target, one that copies locally by each reader; the other is 0. */
+ * for each target, one that copies locally by each reader, the other is 0.
+ * Readers that find a slice where it lies pay `stay` instead of a copy. */
 struct price {
-	Cost receive, copy;
+	Cost receive, copy, stay;
+	unsigned in_place;	/* as slice_readers has it */
 };
+/* What a reader of its own pays. */
+static inline Cost price_copy(struct price p, enum reading how)
+{
+	return p.in_place >> how & 1 ? p.stay : p.copy;
+}
 struct price space_price(struct space *s, int type, int from, int to);
 
 /* ---- inside.c: what stays in registers ---- */
@@ -480,6 +526,7 @@ struct candidates {
 	bool whole;		/* all that are legal; else a neighbourhood */
 	int *in, *out;
 	int *in_type, *out_type;
+	const enum reading *reading;	/* by input */
 	Cost *cost;		/* of computing */
 	uint16_t *pick;		/* i * naxes: the 1-D signature on each axis */
 	unsigned reach;		/* of the outputs */
@@ -491,6 +538,10 @@ struct candidates *candidates_of(struct space *s, struct request r);
 /* Those that differ from row ROW on one mesh axis at most. */
 struct candidates *candidates_near(struct space *s, struct candidates *c,
 				   int row);
+/* 1-D signatures that a reproducible program does without on some mesh axis;
+ * those that take a tensor in parts only if PARTS. */
+struct sigs candidates_withheld(struct space *s, struct arena *a,
+				const struct candidates *c, bool parts);
 /* Of converting output OUT of row ROW to TO. */
 struct price candidates_price(struct space *s, const struct candidates *c,
 			      int out, int row, int to);
@@ -524,6 +575,8 @@ struct wants {
 	int **at;			/* by port: row, slot -> target */
 	bool *shared;			/* by target: two inputs may want it */
 };
+/* How the reader of a port's slot reads. */
+enum reading fan_reading(const struct fan *w, int port, int slot);
 void fan_wants(struct space *s, struct arena *a, const struct fan *w,
 	       struct wants *t);
 void fan_key(struct text *key, const struct fan *w);

@@ -198,6 +198,8 @@ double boxing_seconds(Type t, Dist from, Dist to)
 
 	if (m->has_seconds)
 		return m->seconds;
+	from = dist_plain(from);
+	to = dist_plain(to);
 	same_address(from, &to);
 	m->seconds = dist_eq(from, to) ? 0 : predict(t, from, to);
 	m->has_seconds = true;
@@ -267,9 +269,11 @@ static void plan_compare(struct plan *p, Type t, Dist from, Dist to,
 static struct plan *plan_make(Type t, Dist from, Dist to)
 {
 	struct plan *p = NEW(memory, struct plan);
-	const struct placement *on = to.on;
+	const Dist spelt = to;
 	struct route r;
 
+	from = dist_plain(from);
+	to = dist_plain(to);
 	same_address(from, &to);
 	p->bound = boxing_bound(t, from, to);
 	p->algorithm = "";
@@ -283,7 +287,7 @@ static struct plan *plan_make(Type t, Dist from, Dist to)
 	plan_finish(p, t, from);
 	if (predict_has_topology())
 		plan_compare(p, t, from, to, &r);
-	p->step[p->nsteps - 1].on = on;
+	p->step[p->nsteps - 1] = spelt;
 	return p;
 }
 

@@ -193,11 +193,14 @@ void plan_print_json(const struct program *p, FILE *out)
 		text_add(&t, i ? ",\n   " : "\n   ");
 		json_boxing(&t, p->boxings.at[i]);
 	}
-	text_add(&t, "],\n \"recv_busiest\": %lld, \"recv_total\": %lld, "
-		     "\"peak_memory\": {\"rank\": %d, \"bytes\": %lld}, "
-		     "\"kernels\": %d, \"collectives\": %d}\n",
+	text_add(&t,
+		 "],\n \"recv_busiest\": %lld, \"recv_total\": %lld, "
+		 "\"peak_memory\": {\"rank\": %d, \"bytes\": %lld}, "
+		 "\"kernels\": %d, \"collectives\": %d, "
+		 "\"reproducible\": %s}\n",
 		 (long long)p->recv_busiest, (long long)p->recv_total, rank,
-		 (long long)peak, p->kernels, p->collectives);
+		 (long long)peak, p->kernels, p->collectives,
+		 p->reproducible ? "true" : "false");
 	put(&t, out);
 }
 
@@ -243,13 +246,36 @@ static const char *ratio_text(struct arena *a, const struct boxing *b)
 			  (double)b->recv_busiest / (double)b->lower_bound);
 }
 
-static void set_row(struct table *t, int row, const struct boxing *b)
+/* Where the model asks for it: inside a def, the call that led there. */
+static const char *line_text(struct arena *a, const struct boxing *b)
+{
+	const struct trail *up = b->trail;
+	struct place at;
+
+	while (up && up->up)
+		up = up->up;
+	at = place_of(up ? up->at : b->span);
+	return arena_text(a, "%s:%d", at.path, at.line);
+}
+
+/* The value, and its line where that is in a def. */
+static const char *label_text(struct arena *a, const struct boxing *b)
 {
 	struct place at = place_of(b->span);
+
+	if (!b->trail)
+		return b->label;
+	if (strcmp(at.path, place_of(b->trail->at).path))
+		return arena_text(a, "%s, %s:%d", b->label, at.path, at.line);
+	return arena_text(a, "%s, line %d", b->label, at.line);
+}
+
+static void set_row(struct table *t, int row, const struct boxing *b)
+{
 	struct arena *a = t->a;
 
-	set_cell(t, row, 0, arena_text(a, "%s:%d", at.path, at.line));
-	set_cell(t, row, 1, b->value);
+	set_cell(t, row, 0, line_text(a, b));
+	set_cell(t, row, 1, label_text(a, b));
 	set_cell(t, row, 2, arena_text(a, "%s", type_text(b->type)));
 	set_cell(t, row, 3, arena_text(a, "%s -> %s", dist_text(b->from),
 				       dist_text(b->to)));
@@ -289,9 +315,10 @@ static void print_boxings(const struct program *p, struct text *out)
 
 static void print_price(const struct boxing *b, struct text *out)
 {
-	struct place at = place_of(b->span);
+	struct arena *a = arena_new();
 
-	text_add(out, "  %s:%d %s: ", at.path, at.line, b->value);
+	text_add(out, "  %s %s: ", line_text(a, b), label_text(a, b));
+	arena_free(a);
 	if (b->least_busiest)
 		text_add(out, "%.2f times the fewest bytes",
 			 (double)b->recv_busiest / (double)b->least_busiest);

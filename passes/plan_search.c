@@ -302,7 +302,7 @@ static void add_orders(struct search *s, Dist d)
 }
 
 struct choices {
-	Sbp t[MAX_RANK + 4];
+	Sbp t[MAX_RANK + 5];
 	int n;
 };
 
@@ -326,6 +326,16 @@ static void add_root(const struct search *s, struct choices *c)
 	for (int axis = 0; axis < s->t.shape.rank; axis++)
 		if (s->t.shape.d[axis] == 1) {
 			add_choice(c, sbp_s(axis));
+			return;
+		}
+}
+
+/* Parts in between are one more way to let a device alone take part. */
+static void add_part(const struct search *s, struct choices *c)
+{
+	for (int k = 0; k < s->from.on->naxes; k++)
+		if (s->from.t[k].kind == SBP_P) {
+			add_choice(c, s->from.t[k]);
 			return;
 		}
 }
@@ -359,6 +369,7 @@ static struct choices choices_of(const struct search *s,
 	for (int axis = 0; axis < rank; axis++)
 		add_split(s, &c, axis);
 	add_root(s, &c);
+	add_part(s, &c);
 	return c;
 }
 

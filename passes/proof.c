@@ -13,8 +13,9 @@
  * A move returns when all peers have read, so what follows it may overwrite
  * its source. Then two things are left to prove: that a move does not write
  * where it reads, unless it is one of those that may, and that at each move
- * the source still has its value. The step is run over a map of the arena that
- * knows who wrote last.
+ * the source still has its value, and so has the source of each slice that is
+ * read in place. The step is run over a map of the arena that knows who wrote
+ * last.
  *
  * All this takes time linear in the lists, but for the map's logarithm.
  */
@@ -40,7 +41,7 @@ struct comm_lists *comm_lists_of(struct arena *a, const struct program *p)
 	for (int i = 0; i < p->g->nodes.n; i++) {
 		const struct node *n = p->g->nodes.at[i];
 
-		if (n->op != OP_move)
+		if (!move_runs(p, n))
 			continue;
 		for (int c = 0; c < p->nclasses; c++)
 			if (class_runs(p, c, n))
@@ -126,7 +127,7 @@ static bool start(struct proof *f)
 
 	f->move = NEW_N(f->a, const struct node *, g->nodes.n + 1);
 	for (int i = 0; i < g->nodes.n; i++)
-		if (g->nodes.at[i]->op == OP_move)
+		if (move_runs(f->p, g->nodes.at[i]))
 			f->move[f->nmoves++] = g->nodes.at[i];
 	f->on = NEW_N(f->a, signed char, n + 1);
 	for (size_t i = 0; i < n; i++)
@@ -364,6 +365,26 @@ static bool reads_whole(struct proof *f, struct owners *o, const struct comm *c,
 				 f->p->class_rank[class]));
 }
 
+/* Whether what N reads of slices in place is still there. */
+static bool reads_slices(struct proof *f, struct owners *o,
+			 const struct node *n, int class)
+{
+	for (int i = 0; i < n->nin; i++) {
+		const struct local *own = &f->p->local[n->in[i]->id];
+		const struct value *v = root_of(f->p, n->in[i]);
+
+		if (own->slice_of == NULL || !class_holds(f->p, class, v) ||
+		    owners_have(o, own->at[class], f->p->local[v->id].bytes,
+				v->id))
+			continue;
+		return refuse(f, n,
+			      text_brief("rank %d reads a slice of what has "
+					 "been overwritten",
+					 f->p->class_rank[class]));
+	}
+	return true;
+}
+
 /* The step of one class over its arena. The list is in plan order, and so are
  * the nodes. */
 static bool run_buffers(struct proof *f, int class)
@@ -385,6 +406,8 @@ static bool run_buffers(struct proof *f, int class)
 				return false;
 			c++;
 		}
+		if (!reads_slices(f, o, n, class))
+			return false;
 		if (op_info(n->op)->kernel != K_NONE)
 			write_outputs(f->p, o, n, class);
 	}

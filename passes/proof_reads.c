@@ -219,6 +219,8 @@ const char *reads_why_not(Type t, Dist from, Dist to)
 		return "the source's pieces do not tile the tensor";
 	if (!tiles(t.shape, to))
 		return "the target's pieces do not tile the tensor";
+	from = dist_plain(from);
+	to = dist_plain(to);
 	r = (struct reads){.t = t, .from = from, .to = to};
 	flow_of(from, to, &r.flow);
 	if (!tiles(t.shape, r.flow.keep))

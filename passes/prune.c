@@ -21,20 +21,21 @@ static struct gap gap_new(struct space *s, int nrows, int ngroups)
 /* The most that an input can pay more for target X than for Y, by the prices
  * of one producer's row. Where others may want X it need not be paid already;
  * where they may want Y it may be. */
-static Cost reader_gap(const struct wants *t, const struct price *price, int x,
-		       int y)
+static Cost reader_gap(const struct wants *t, const struct price *price,
+		       enum reading how, int x, int y)
 {
-	return price[x].copy - price[y].copy + price[x].receive -
-	       (t->shared[y] ? 0 : price[y].receive);
+	return price_copy(price[x], how) - price_copy(price[y], how) +
+	       price[x].receive - (t->shared[y] ? 0 : price[y].receive);
 }
 
-static Cost worst_reader_gap(const struct fan *w, const struct wants *t, int x,
-			     int y)
+static Cost worst_reader_gap(const struct fan *w, const struct wants *t,
+			     enum reading how, int x, int y)
 {
 	Cost most = 0;
 
 	for (int from = 0; from < w->from->n; from++) {
-		Cost c = reader_gap(t, t->price + from * t->ntargets, x, y);
+		Cost c =
+			reader_gap(t, t->price + from * t->ntargets, how, x, y);
 
 		if (!from || c > most)
 			most = c;
@@ -53,8 +54,8 @@ static struct gap slot_gap(struct space *s, const struct fan *w,
 	for (int x = 0; x < g.n; x++)
 		for (int y = 0; y < g.n; y++)
 			if (x != y)
-				g.at[x * g.n + y] =
-					worst_reader_gap(w, t, x, y);
+				g.at[x * g.n + y] = worst_reader_gap(
+					w, t, fan_reading(w, port, slot), x, y);
 	return g;
 }
 
@@ -62,6 +63,7 @@ static struct gap slot_gap(struct space *s, const struct fan *w,
 static Cost input_gap(const struct fan *w, const struct wants *t, int port,
 		      int slot, int x, int y)
 {
+	enum reading how = fan_reading(w, port, slot);
 	int nslots = w->port[port].nslots;
 	Cost most = 0;
 
@@ -73,7 +75,7 @@ static Cost input_gap(const struct fan *w, const struct wants *t, int port,
 
 		if (t->shared[to] && c < 0)
 			c = 0;
-		c += a.copy - b.copy;
+		c += price_copy(a, how) - price_copy(b, how);
 		if (!row || c > most)
 			most = c;
 	}

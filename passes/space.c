@@ -7,6 +7,7 @@
 #include "passes/passes.h"
 
 #define ROWS 1.25		/* of moving short rows, not whole pieces */
+#define IN_PLACE 3e-7		/* seconds more, where strides are not dense */
 
 /* The same bytes for the same distribution. */
 static Dist normal(Dist d)
@@ -131,7 +132,8 @@ static bool turns(Dist from, Dist to)
 	return false;
 }
 
-/* Twice the price, plus 1 where it is local; kept with 1 added. */
+/* 256 times the price, plus 128 where it is local, and who finds it in place;
+ * kept with 1 added. */
 static int64_t convert_memo(struct space *s, int type, int from, int to)
 {
 	int key[3] = {type, from, to};
@@ -145,19 +147,28 @@ static int64_t convert_memo(struct space *s, int type, int from, int to)
 
 		if (!local)
 			seconds = seconds * (turns(x, y) ? ROWS : 1) + WAIT;
-		*at = (void *)(intptr_t)(2 * space_units(s, seconds) + 1 +
-					 local);
+		*at = (void *)(intptr_t)(256 * space_units(s, seconds) +
+					 128 * local + slice_readers(t, x, y) +
+					 1);
 	}
 	return (int64_t)(intptr_t)*at - 1;
+}
+
+static Cost least(Cost a, Cost b)
+{
+	return a < b ? a : b;
 }
 
 struct price space_price(struct space *s, int type, int from, int to)
 {
 	int64_t memo = from == to ? 0 : convert_memo(s, type, from, to);
 
-	if (memo & 1)
-		return (struct price){.copy = memo / 2};
-	return (struct price){.receive = memo / 2};
+	if (memo & 128)
+		return (struct price){.copy = memo / 256,
+				      .stay = least(memo / 256,
+						    space_units(s, IN_PLACE)),
+				      .in_place = memo & 127};
+	return (struct price){.receive = memo / 256};
 }
 
 /*

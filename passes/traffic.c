@@ -71,6 +71,8 @@ static void flow_place(Dist from, Dist to, int axis, struct flow *f)
 
 void flow_of(Dist from, Dist to, struct flow *f)
 {
+	from = dist_plain(from);
+	to = dist_plain(to);
 	*f = (struct flow){.same = dist_same_place(from, to)};
 	f->keep = dist_on(to.on, sbp_b());
 	flow_parts(from, to, f);

@@ -112,6 +112,8 @@ void comm_mark(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
 {
 	atomic_store_explicit(&c->control[c->rank]->flag[lane][flag].at, n,
 			      memory_order_release);
+	if (c->simulation)
+		simulate_post(c, lane, flag, n);
 }
 
 void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
@@ -119,6 +121,8 @@ void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n)
 	struct control *own = c->control[c->rank];
 
 	atomic_store(&own->flag[lane][flag].at, n);
+	if (c->simulation)
+		simulate_post(c, lane, flag, n);
 	wake_sleepers(own);
 }
 
@@ -127,6 +131,8 @@ static void stand(struct comm *c, enum standing s)
 	struct control *own = c->control[c->rank];
 
 	atomic_store(&own->standing, s);
+	if (c->simulation && s == STANDING_FAILED)
+		simulate_failed(c);
 	wake_sleepers(own);
 }
 
@@ -217,17 +223,12 @@ static sbp_status look_at_peers(struct comm *c, int peer, sbp_message *e)
 	return SBP_OK;
 }
 
-static bool arrived(const struct watch *w)
-{
-	return atomic_load_explicit(w->at, memory_order_acquire) >= w->n;
-}
-
 /* Spinning that was in vain makes the next time shorter: the peer may not
  * have a core of its own at all, whatever their number says. */
 static bool spin(struct comm *c, const struct watch *w)
 {
 	for (int i = 0; i < c->spins; i++) {
-		if (arrived(w)) {
+		if (comm_arrived(w)) {
 			if (c->spins < c->most_spins && i > LEAST_SPINS / 2)
 				c->spins *= 2;
 			return true;
@@ -239,11 +240,11 @@ static bool spin(struct comm *c, const struct watch *w)
 	if (c->spins > LEAST_SPINS)
 		c->spins /= 2;
 	for (int i = YIELDS; i > 0; i--) {
-		if (arrived(w))
+		if (comm_arrived(w))
 			return true;
 		sched_yield();
 	}
-	return arrived(w);
+	return comm_arrived(w);
 }
 
 static void nap(struct control *peer, const struct watch *w)
@@ -252,7 +253,7 @@ static void nap(struct control *peer, const struct watch *w)
 
 	atomic_fetch_add(&peer->sleepers, 1);
 	seen = atomic_load(&peer->wake);
-	if (!arrived(w) && atomic_load(&peer->standing) == STANDING_RUNS)
+	if (!comm_arrived(w) && atomic_load(&peer->standing) == STANDING_RUNS)
 		futex_wait(&peer->wake, seen);
 	atomic_fetch_sub(&peer->sleepers, 1);
 }
@@ -269,12 +270,12 @@ static sbp_status watch_long(struct comm *c, int peer, const struct watch *w,
 		sbp_status status;
 
 		nap(c->control[peer], w);
-		if (arrived(w))
+		if (comm_arrived(w))
 			return SBP_OK;
 		status = look_at_peers(c, peer, e);
 		/* It may have posted just before it ended. */
 		if (status != SBP_OK)
-			return arrived(w) ? SBP_OK : status;
+			return comm_arrived(w) ? SBP_OK : status;
 		if (comm_seconds() > end)
 			return message_set(e, SBP_FAILED,
 					   "rank %d has not answered within "
@@ -289,7 +290,9 @@ sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 	uint64_t start;
 	sbp_status status;
 
-	if (arrived(w))
+	if (c->simulation)
+		return simulate_watch(c, peer, w, e);
+	if (comm_arrived(w))
 		return SBP_OK;
 	start = comm_ticks();
 	status = watch_long(c, peer, w, e);
@@ -316,19 +319,33 @@ sbp_status comm_barrier(struct comm *c, sbp_message *e)
 	return SBP_OK;
 }
 
+/* What RANK gives is accessed: a verdict, numbers. */
+static void given(struct comm *c, int rank, bool write)
+{
+	const struct control *own = c->control[rank];
+	int64_t bytes = (int64_t)(offsetof(struct control, magic) -
+				  offsetof(struct control, verdict));
+
+	if (c->simulation)
+		simulate_access(c, rank, &own->verdict, bytes, write);
+}
+
 /* What ranks give is read between two barriers. */
 sbp_status comm_vote(struct comm *c, sbp_status mine, int *worst,
 		     sbp_status *status, sbp_message *e)
 {
 	c->control[c->rank]->verdict = mine;
+	given(c, c->rank, true);
 	*worst = -1;
 	*status = SBP_OK;
 	SBP_TRY(comm_barrier(c, e));
-	for (int r = c->world - 1; r >= 0; r--)
+	for (int r = c->world - 1; r >= 0; r--) {
+		given(c, r, false);
 		if (c->control[r]->verdict != SBP_OK) {
 			*worst = r;
 			*status = (sbp_status)c->control[r]->verdict;
 		}
+	}
 	return comm_barrier(c, e);
 }
 
@@ -336,12 +353,15 @@ sbp_status comm_greatest(struct comm *c, int n, int64_t *number,
 			 sbp_message *e)
 {
 	memcpy(c->control[c->rank]->number, number, (size_t)n * sizeof *number);
+	given(c, c->rank, true);
 	SBP_TRY(comm_barrier(c, e));
-	for (int r = 0; r < c->world; r++)
+	for (int r = 0; r < c->world; r++) {
+		given(c, r, false);
 		for (int i = 0; i < n; i++) {
 			int64_t other = c->control[r]->number[i];
 
 			number[i] = other > number[i] ? other : number[i];
 		}
+	}
 	return comm_barrier(c, e);
 }

@@ -99,6 +99,7 @@ struct comm {
 	double start_seconds;
 	int memory;			/* shm: the memfd, or -1 */
 	struct sbp_group *group;	/* ranks are threads */
+	struct simulation *simulation;	/* ... of which one runs at a time */
 };
 
 /* ---- comm.c ---- */
@@ -119,6 +120,10 @@ struct watch {
 	_Atomic uint64_t *at;
 	uint64_t n;
 };
+static inline bool comm_arrived(const struct watch *w)
+{
+	return atomic_load_explicit(w->at, memory_order_acquire) >= w->n;
+}
 sbp_status comm_watch(struct comm *c, int peer, const struct watch *w,
 		      sbp_message *e);
 /* Says so if any other rank has died or failed. */
@@ -172,6 +177,8 @@ sbp_status shm_open_ranks(struct comm *c, const struct env *env,
 sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 		      uint64_t plan_hash, int64_t bytes, int world,
 		      sbp_message *e);
+/* Of a group whose ranks S runs by turns. */
+void group_simulate(struct sbp_group *g, struct simulation *s);
 /* Unmaps everything; the flags must no longer be needed. */
 void shm_close_ranks(struct comm *c);
 

@@ -302,7 +302,8 @@ struct sbp_group {
 	int world;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int joined;
+	_Atomic uint64_t joined;
+	struct simulation *simulation;
 	uint64_t plan_hash;
 	unsigned char **memory;		/* by rank */
 	int64_t *bytes;
@@ -339,7 +340,7 @@ void sbp_group_free(struct sbp_group *g)
 	free(g);
 }
 
-/* Under the lock: waits until all ranks have joined. */
+/* Under the lock: waits until all ranks have joined, and finds them. */
 static sbp_status group_wait(struct comm *c, struct sbp_group *g,
 			     sbp_message *e)
 {
@@ -349,12 +350,13 @@ static sbp_status group_wait(struct comm *c, struct sbp_group *g,
 	end.tv_nsec += (long)(fmod(c->timeout, 1) * 1e9);
 	end.tv_sec += (time_t)c->timeout + end.tv_nsec / 1000000000;
 	end.tv_nsec %= 1000000000;
-	while (g->joined < g->world)
+	while (g->joined < (uint64_t)g->world)
 		if (pthread_cond_timedwait(&g->changed, &g->lock, &end))
 			return message_set(e, SBP_FAILED,
 					   "only %d of %d ranks of the group "
 					   "have joined within %g s",
-					   g->joined, g->world, c->timeout);
+					   (int)g->joined, g->world,
+					   c->timeout);
 	for (int r = 0; r < g->world; r++)
 		set_memory(c, r, g->memory[r], g->bytes[r]);
 	return SBP_OK;
@@ -377,17 +379,26 @@ static sbp_status group_add(struct comm *c, struct sbp_group *g,
 	if (!g->memory[c->rank])
 		return too_little(bytes, e);
 	memset(g->memory[c->rank], 0, all);
+	if (g->simulation)
+		simulate_litter(g->simulation, c->rank,
+				g->memory[c->rank] + CONTROL_BYTES, bytes);
 	g->bytes[c->rank] = bytes;
 	g->plan_hash = plan_hash;
 	g->joined++;
 	pthread_cond_broadcast(&g->changed);
-	return group_wait(c, g, e);
+	return SBP_OK;
+}
+
+void group_simulate(struct sbp_group *g, struct simulation *s)
+{
+	g->simulation = s;
 }
 
 sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 		      uint64_t plan_hash, int64_t bytes, int world,
 		      sbp_message *e)
 {
+	struct watch all = {&g->joined, (uint64_t)world};
 	sbp_status status;
 
 	if (g->world != world)
@@ -399,11 +410,20 @@ sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 	c->world = g->world;
 	c->memory = -1;
 	c->group = g;
+	c->simulation = g->simulation;
 	comm_start(c, g->world);
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
 	pthread_mutex_lock(&g->lock);
 	status = group_add(c, g, plan_hash, bytes, e);
+	if (status == SBP_OK && !c->simulation)
+		status = group_wait(c, g, e);
+	pthread_mutex_unlock(&g->lock);
+	if (status != SBP_OK || !c->simulation)
+		return status;
+	SBP_TRY(simulate_watch(c, -1, &all, e));
+	pthread_mutex_lock(&g->lock);
+	status = group_wait(c, g, e);
 	pthread_mutex_unlock(&g->lock);
 	return status;
 }

@@ -128,6 +128,7 @@ static sbp_status read_address(struct env *env, const struct launcher *l,
 static sbp_status read_ranks(struct env *env, const struct launcher *l,
 			     int world, sbp_message *e)
 {
+	env->rank = -1;
 	SBP_TRY(read_int(l->world, 1, 1 << 20, &env->world, e));
 	SBP_TRY(read_int(l->rank, 0, env->world - 1, &env->rank, e));
 	SBP_TRY(check_world(l->world, env->world, world, e));
@@ -142,23 +143,29 @@ static sbp_status read_ranks(struct env *env, const struct launcher *l,
 	return SBP_OK;
 }
 
+static sbp_status no_launcher(struct env *env, int world, sbp_message *e)
+{
+	env->rank = -1;
+	return message_set(e, SBP_USAGE,
+			   "this program is for %d ranks and RANK and "
+			   "WORLD_SIZE are not set: start it with "
+			   "sbprun -n %d",
+			   world, world);
+}
+
 sbp_status env_read(struct env *env, int world, sbp_message *e)
 {
 	const struct launcher *l = find_launcher();
 
 	memset(env, 0, sizeof *env);
 	env->world = env->local_world = 1;
+	if (l)
+		SBP_TRY(read_ranks(env, l, world, e));
+	else if (world > 1)
+		SBP_TRY(no_launcher(env, world, e));
 	SBP_TRY(read_timeout(&env->timeout, e));
 	SBP_TRY(read_text("SBP_JOB", env->job, sizeof env->job, e));
 	SBP_TRY(read_text("SBP_TOKEN", env->token, sizeof env->token, e));
-	if (!l && world == 1)
-		return SBP_OK;
-	if (!l)
-		return message_set(e, SBP_USAGE,
-				   "this program is for %d ranks and RANK and "
-				   "WORLD_SIZE are not set: start it with "
-				   "sbprun -n %d", world, world);
-	SBP_TRY(read_ranks(env, l, world, e));
 	return env->world == 1 ? SBP_OK : read_address(env, l, e);
 }
 

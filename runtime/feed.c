@@ -102,6 +102,34 @@ static sbp_status check_fed_once(const sbp_program *p,
 	return SBP_OK;
 }
 
+/* The Nth file that a program writes, NULL behind the last. */
+static const char *nth_written(const struct options *o, int n)
+{
+	if (n < o->output.n)
+		return o->output.at[n].value;
+	n -= o->output.n;
+	if (n < o->local_output.n)
+		return o->local_output.at[n].value;
+	n -= o->local_output.n;
+	if (n == 0 && o->save)
+		return o->save;
+	return n == (o->save != NULL) ? o->log : NULL;
+}
+
+static sbp_status check_written_once(const struct options *o, sbp_message *e)
+{
+	const char *path;
+
+	for (int i = 0; (path = nth_written(o, i)); i++)
+		for (int k = 0; k < i; k++)
+			if (strcmp(nth_written(o, k), path) == 0)
+				return message_set(e, SBP_USAGE,
+						   "'%s' would be written "
+						   "twice",
+						   path);
+	return SBP_OK;
+}
+
 sbp_status feed_check(const sbp_program *p, const struct options *o,
 		      sbp_message *e)
 {
@@ -115,6 +143,7 @@ sbp_status feed_check(const sbp_program *p, const struct options *o,
 	SBP_TRY(check_fed_once(p, o, e));
 	SBP_TRY(check_local(p, "--local-input", &o->local_input, e));
 	SBP_TRY(check_local(p, "--local-output", &o->local_output, e));
+	SBP_TRY(check_written_once(o, e));
 	for (int i = 0; i < o->nshow; i++)
 		if (tensor_find(p, o->show[i], ROLES_ALL) < 0)
 			return unknown(p, "--show", o->show[i], ROLES_ALL, e);
@@ -407,6 +436,33 @@ static sbp_status write_local(sbp_model *m, const sbp_tensor *t,
 			      const char *pattern, sbp_message *e)
 {
 	return each_piece(m, t, pattern, e, write_piece);
+}
+
+static sbp_status check_piece(sbp_model *m, const sbp_tensor *t,
+			      const char *path, const sbp_box *box,
+			      sbp_message *e)
+{
+	(void)m, (void)t, (void)box;
+	return writer_check(path, e);
+}
+
+sbp_status feed_check_outputs(sbp_model *m, const struct options *o,
+			      sbp_message *e)
+{
+	const sbp_program *p = m->private_->p;
+
+	for (int i = 0; i < o->output.n && m->rank == 0; i++)
+		SBP_TRY(writer_check(o->output.at[i].value, e));
+	if (o->save && m->rank == 0)
+		SBP_TRY(writer_check(o->save, e));
+	for (int i = 0; i < o->local_output.n; i++) {
+		const struct pair *x = &o->local_output.at[i];
+		int t = tensor_find(p, x->name, ROLES_ALL);
+
+		SBP_TRY(each_piece(m, &p->tensors[t], x->value, e,
+				   check_piece));
+	}
+	return SBP_OK;
 }
 
 sbp_status feed_outputs(sbp_model *m, const struct options *o, sbp_message *e)

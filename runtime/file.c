@@ -151,19 +151,57 @@ static bool may_replace(const char *path)
 	return stat(path, &s) || S_ISREG(s.st_mode);
 }
 
-sbp_status writer_open(sbp_writer *w, const char *path, sbp_message *e)
+/* The names only; a file is opened by the caller. */
+static sbp_status writer_name(sbp_writer *w, const char *path, sbp_message *e)
 {
 	*w = (sbp_writer){.fd = -1};
 	if (!may_replace(path))
 		return message_set(e, SBP_USAGE, "%s: not a regular file",
 				   path);
 	w->path = strdup(path);
-	if (!w->path ||
-	    asprintf(&w->temporary, "%s.%d.tmp", path, (int)getpid()) < 0) {
-		w->temporary = NULL;
-		writer_abort(w);
-		return message_set(e, SBP_FAILED, "%s: out of memory", path);
-	}
+	if (w->path &&
+	    asprintf(&w->temporary, "%s.%d.tmp", path, (int)getpid()) >= 0)
+		return SBP_OK;
+	w->temporary = NULL;
+	writer_abort(w);
+	return message_set(e, SBP_FAILED, "%s: out of memory", path);
+}
+
+/* Of a file in the folder that PATH names; looked up like the temporary file
+ * itself, so a name that is too long is found too. */
+static bool may_create(const char *path, const char *temporary)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat s;
+	char *folder;
+	bool may;
+
+	if (lstat(temporary, &s) && errno != ENOENT)
+		return false;
+	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
+	may = !access(folder ? folder : ".", W_OK | X_OK);
+	free(folder);
+	return may;
+}
+
+sbp_status writer_check(const char *path, sbp_message *e)
+{
+	sbp_writer w;
+	sbp_status status = writer_name(&w, path, e);
+
+	if (status != SBP_OK)
+		return status;
+	if (!may_create(path, w.temporary))
+		status = system_failure(path, "cannot write", e);
+	free(w.temporary);
+	w.temporary = NULL; /* there is none to remove */
+	writer_abort(&w);
+	return status;
+}
+
+sbp_status writer_open(sbp_writer *w, const char *path, sbp_message *e)
+{
+	SBP_TRY(writer_name(w, path, e));
 	w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
 		     0666);
 	if (w->fd >= 0)

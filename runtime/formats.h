@@ -66,6 +66,8 @@ typedef struct sbp_writer {
 	char *path, *temporary;
 } sbp_writer;
 sbp_status writer_open(sbp_writer *w, const char *path, sbp_message *e);
+/* Whether it would open; creates and changes nothing. */
+sbp_status writer_check(const char *path, sbp_message *e);
 sbp_status writer_put(sbp_writer *w, uint64_t offset, const void *from,
 		      size_t n, sbp_message *e);
 /* A box, contiguous in FROM, of an array that starts at OFFSET. */
@@ -159,7 +161,7 @@ sbp_status data_read(const struct data_set *d, const char *field,
 		     int64_t first, const sbp_box *box, sbp_dtype as,
 		     void *to, sbp_message *e);
 
-/* ---- random.c: initial values; random.h has the generator ---- */
+/* ---- random.c: initial values; sbp_random.h has the generator ---- */
 
 /* The elements of BOX of a param, state or const named NAME; not for
  * SBP_INIT_NONE nor local data. */

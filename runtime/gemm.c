@@ -51,7 +51,7 @@ static int64_t leading(int64_t n)
 
 static sbp_status gemm_dnnl(sbp_model *m, int ta, int tb, int64_t rows,
 			    int64_t cols, int64_t inner, const float *a,
-			    const float *b, float *c)
+			    int64_t lda, const float *b, int64_t ldb, float *c)
 {
 	int status;
 
@@ -62,8 +62,8 @@ static sbp_status gemm_dnnl(sbp_model *m, int ta, int tb, int64_t rows,
 				dnnl.error);
 	sbp_threads_use(m->threads);
 	status = dnnl.sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', rows, cols, inner,
-			    1, a, leading(ta ? rows : inner), b,
-			    leading(tb ? inner : cols), 0, c, leading(cols));
+			    1, a, leading(lda), b, leading(ldb), 0, c,
+			    leading(cols));
 	if (status != 0)
 		return sbp_fail(m, 0, "matmul",
 				"oneDNN's sgemm answers status %d for "
@@ -82,6 +82,7 @@ struct product {
 	int ta, tb;
 	int64_t rows, cols, inner, across;	/* tiles in a row of tiles */
 	const void *a, *b;
+	int64_t lda, ldb;
 	void *c;
 };
 
@@ -105,10 +106,10 @@ static int64_t least(int64_t a, int64_t b)
 		wide sum[TR][TC] = {{0}}, x[TR][TK], y[TK][TC] = {{0}};       \
 		for (int64_t k0 = 0; k0 < p->inner; k0 += TK) {               \
 			int64_t nk = least(TK, p->inner - k0);                \
-			int64_t as = p->ta ? p->rows : 1;                     \
-			int64_t ar = p->ta ? 1 : p->inner;                    \
-			int64_t bs = p->tb ? 1 : p->cols;                     \
-			int64_t bc = p->tb ? p->inner : 1;                    \
+			int64_t as = p->ta ? p->lda : 1;                      \
+			int64_t ar = p->ta ? 1 : p->lda;                      \
+			int64_t bs = p->tb ? 1 : p->ldb;                      \
+			int64_t bc = p->tb ? p->ldb : 1;                      \
 			for (int64_t i = 0; i < nr; i++)                      \
 				for (int64_t k = 0; k < nk; k++)              \
 					x[i][k] = GET(a[(r0 + i) * ar +       \
@@ -172,16 +173,17 @@ static int is_reproducible(const sbp_model *m)
 
 sbp_status sbp_gemm(sbp_model *m, sbp_dtype dtype, int ta, int tb,
 		    int64_t rows, int64_t cols, int64_t inner, const void *a,
-		    const void *b, void *c)
+		    int64_t lda, const void *b, int64_t ldb, void *c)
 {
-	struct product p = {ta, tb, rows, cols, inner, 0, a, b, c};
+	struct product p = {ta, tb, rows, cols, inner, 0, a, b, lda, ldb, c};
 
 	if (dtype == SBP_F32 && is_reproducible(m)) {
-		gemm_fixed(m, ta, tb, rows, cols, inner, a, b, c);
+		gemm_fixed(m, ta, tb, rows, cols, inner, a, lda, b, ldb, c);
 		return SBP_OK;
 	}
 	if (dtype == SBP_F32 && !is_tiny(rows, cols, inner))
-		return gemm_dnnl(m, ta, tb, rows, cols, inner, a, b, c);
+		return gemm_dnnl(m, ta, tb, rows, cols, inner, a, lda, b, ldb,
+				 c);
 	if (dtype == SBP_BOOL)
 		return sbp_fail(m, 0, "matmul", "of bool is not defined");
 	p.across = (cols + TC - 1) / TC;

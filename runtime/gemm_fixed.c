@@ -120,6 +120,7 @@ struct product {
 	int64_t part;		/* rows or columns of a part */
 	int by_rows;
 	const float *a, *b;
+	int64_t lda, ldb;
 	float *c;
 };
 
@@ -189,10 +190,10 @@ static void pack_rows(const struct product *p, float *x, struct range r,
 
 		for (int64_t j = 0; p->ta && j < k.n; j++)
 			memcpy(x + j * h,
-			       p->a + (k.lo + j) * p->rows + r.lo,
+			       p->a + (k.lo + j) * p->lda + r.lo,
 			       sizeof *x * (size_t)h);
 		if (!p->ta)
-			turn(x, h, p->a + r.lo * p->inner + k.lo, p->inner, h,
+			turn(x, h, p->a + r.lo * p->lda + k.lo, p->lda, h,
 			     k.n);
 		x += h * k.n;
 		r.lo += h;
@@ -209,10 +210,10 @@ static void pack_columns(const struct product *p, float *y, struct range c,
 	if (c.n < w)
 		memset(y, 0, sizeof *y * (size_t)(w * k.n));
 	for (int64_t j = 0; !p->tb && j < k.n; j++)
-		memcpy(y + j * w, p->b + (k.lo + j) * p->cols + c.lo,
+		memcpy(y + j * w, p->b + (k.lo + j) * p->ldb + c.lo,
 		       sizeof *y * (size_t)c.n);
 	if (p->tb)
-		turn(y, w, p->b + c.lo * p->inner + k.lo, p->inner, c.n, k.n);
+		turn(y, w, p->b + c.lo * p->ldb + k.lo, p->ldb, c.n, k.n);
 }
 
 struct strip {		/* of B */
@@ -266,8 +267,8 @@ static void strips(const struct product *p, const float *x, struct range r,
 		struct strip s = {y, w, {at, least(w, end - at)}, k};
 
 		if (r.n <= THIN && !p->tb && s.c.n == w) {
-			s.y = p->b + k.lo * p->cols + at;
-			s.stride = p->cols;
+			s.y = p->b + k.lo * p->ldb + at;
+			s.stride = p->ldb;
 		} else {
 			pack_columns(p, y, s.c, k);
 		}
@@ -326,10 +327,11 @@ static int64_t part_of(int64_t n, int64_t threads, int64_t step)
 }
 
 void gemm_fixed(sbp_model *m, int ta, int tb, int64_t rows, int64_t cols,
-		int64_t inner, const float *a, const float *b, float *c)
+		int64_t inner, const float *a, int64_t lda, const float *b,
+		int64_t ldb, float *c)
 {
 	struct product p = {find_tiles(), ta, tb, rows, cols, inner, 0,
-			    rows >= cols, a, b, c};
+			    rows >= cols, a, b, lda, ldb, c};
 	int64_t n = p.by_rows ? rows : cols;
 	int64_t threads = m->threads < 1 ? 1 : m->threads;
 

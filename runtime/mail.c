@@ -62,11 +62,18 @@ sbp_status mail_put(struct comm *c, const struct letter *l, uint64_t n,
 	enum ring ring = ring_of(l->most);
 	struct outbox *out = &c->out[ring];
 	struct control *own = c->control[c->rank];
+	unsigned char *to = text_at(own, ring, out->next);
 
 	SBP_TRY(free_place(c, ring, out->next, e));
-	memcpy(text_at(own, ring, out->next), l->from, (size_t)l->bytes);
+	if (c->simulation) {
+		simulate_access(c, c->rank, l->from, l->bytes, false);
+		simulate_access(c, c->rank, to, l->bytes, true);
+	}
+	memcpy(to, l->from, (size_t)l->bytes);
 	atomic_store_explicit(number_at(own, ring, out->next), n,
 			      memory_order_release);
+	if (c->simulation)
+		simulate_send(c, n);
 	out->sent[out->next].n = n;
 	out->sent[out->next].letter = l;
 	out->next = next_place(ring, out->next);
@@ -114,6 +121,8 @@ sbp_status mail_get(struct comm *c, int peer, int64_t most, uint64_t n,
 	enum ring ring = ring_of(most);
 	int place = 0;
 
+	if (c->simulation)
+		SBP_TRY(simulate_receive(c, peer, n, e));
 	SBP_TRY(find_place(c, peer, ring, n, &place, e));
 	*at = text_at(c->control[peer], ring, place);
 	if (ring == RING_MAILS)

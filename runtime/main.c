@@ -8,13 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/private.h"
+#include "runtime/simulate.h"
 
 struct session {
 	const sbp_program *p;
+	struct simulation *simulation;	/* that it is a rank of, or NULL */
 	struct options o;
 	struct feed feed;
 	struct report report;
@@ -23,13 +25,20 @@ struct session {
 	bool warned;
 };
 
+/* RANK -1: not known. */
 static void complain(const struct session *s, int rank, const sbp_message *e)
 {
 	char prefix[32], own[32];
 
+	/* One failure follows from another, and all have one stderr. */
+	if (s->simulation && s->simulation->complained)
+		return;
+	if (s->simulation)
+		s->simulation->complained = true;
 	snprintf(own, sizeof own, "rank %d, ", rank);
 	snprintf(prefix, sizeof prefix, "rank %d: ", rank);
-	if (s->p->world == 1 || strncmp(e->text, own, strlen(own)) == 0)
+	if (s->p->world == 1 || rank < 0 ||
+	    strncmp(e->text, own, strlen(own)) == 0)
 		prefix[0] = 0;
 	fflush(stdout);
 	fprintf(stderr, "%s: %s%s\n", s->p->name, prefix, e->text);
@@ -63,6 +72,7 @@ static sbp_status read_all(struct session *s, int only, int argc, char **argv,
 	struct env env;
 	sbp_message e;
 	sbp_status status = env_read(&env, s->p->world, &e);
+	int threads;
 
 	*rank = env.rank;
 	if (options_read(&s->o, argc, argv, &e) != SBP_OK)
@@ -73,6 +83,8 @@ static sbp_status read_all(struct session *s, int only, int argc, char **argv,
 		status = feed_check(s->p, &s->o, &e);
 	if (status == SBP_OK)
 		status = check_rank(only, *rank, &e);
+	if (status == SBP_OK)
+		status = env_threads(env.local_world, &threads, &e);
 	if (status != SBP_OK)
 		complain_once(s, *rank, &e);
 	return status;
@@ -109,6 +121,7 @@ static void warn(void *context, const char *text)
 
 static sbp_status prepare(struct session *s, sbp_message *e)
 {
+	SBP_TRY(feed_check_outputs(s->m, &s->o, e));
 	if (s->o.load)
 		SBP_TRY(model_load(s->m, s->o.load, warn, s, e));
 	SBP_TRY(feed_open(&s->feed, s->m, &s->o, e));
@@ -165,6 +178,13 @@ static sbp_status run_steps(struct session *s, sbp_message *e)
 	return SBP_OK;
 }
 
+static sbp_status flush_output(sbp_message *e)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return message_set(e, SBP_FAILED, "stdout cannot be written");
+	return SBP_OK;
+}
+
 static sbp_status run(struct session *s, sbp_message *e)
 {
 	SBP_TRY(run_steps(s, e));
@@ -176,9 +196,7 @@ static sbp_status run(struct session *s, sbp_message *e)
 	SBP_TRY(comm_barrier(&s->m->private_->comm, e));
 	if (s->o.bench)
 		SBP_TRY(bench_report(s->m, &s->bench, e));
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return message_set(e, SBP_FAILED, "stdout cannot be written");
-	return SBP_OK;
+	return flush_output(e);
 }
 
 /* A step says itself where it failed; for the rest that is after a step. */
@@ -194,10 +212,24 @@ static sbp_status lose(struct session *s, const sbp_message *e)
 	return model_fail(s->m, SBP_FAILED, &full);
 }
 
+static sbp_status summary_alone(struct session *s)
+{
+	sbp_message e;
+
+	if (s->m->rank != 0)
+		return SBP_OK;
+	show_summary(s->m);
+	if (flush_output(&e) == SBP_OK)
+		return SBP_OK;
+	return lose(s, &e);
+}
+
 static sbp_status serve(struct session *s)
 {
 	sbp_message e = {""};
 
+	if (!s->o.runs && s->o.summary)
+		return summary_alone(s);
 	SBP_TRY(agree(s, prepare(s, &e), &e));
 	if (s->o.summary && s->m->rank == 0)
 		show_summary(s->m);
@@ -208,10 +240,14 @@ static sbp_status serve(struct session *s)
 
 static sbp_status open_and_serve(struct session *s, int rank)
 {
-	sbp_options o = {.seed = s->o.seed, .has_seed = s->o.has_seed};
-	sbp_status status = sbp_open(s->p, &o, &s->m);
+	sbp_options o = {.seed = s->o.seed, .has_seed = s->o.has_seed,
+			 .rank = rank};
+	sbp_status status;
 	sbp_message e;
 
+	if (s->simulation)
+		o.group = s->simulation->group;
+	status = sbp_open(s->p, &o, &s->m);
 	if (status == SBP_OK)
 		return serve(s);
 	message_set(&e, status, "%s", sbp_error(s->m));
@@ -227,7 +263,6 @@ static void session_close(struct session *s)
 	report_close(&s->report, &e);
 	bench_free(&s->bench);
 	sbp_close(s->m);
-	options_free(&s->o);
 }
 
 /* A closed stdin, stdout or stderr must not become the number of a file that
@@ -253,11 +288,104 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
-		if (me == 0)
+		if (me <= 0)
 			options_help(argc > 0 ? argv[0] : p->name);
 	} else if (status == SBP_OK) {
 		status = open_and_serve(&s, me);
 	}
 	session_close(&s);
+	options_free(&s.o);
+	return status;
+}
+
+/* ---- all ranks in one process ---- */
+
+/* The options are those of all ranks. */
+static void simulate_rank(struct actor *a, void *context)
+{
+	const struct session *all = context;
+	struct session s = {.p = all->p, .o = all->o, .simulation = a->s};
+
+	a->status = open_and_serve(&s, a->rank);
+	session_close(&s);
+}
+
+/* What a simulation cannot do, and where it looks for the ranks: nowhere. */
+static sbp_status read_simulated(struct session *s, int argc, char **argv,
+				 sbp_message *e)
+{
+	if (options_read(&s->o, argc, argv, e) != SBP_OK)
+		return SBP_USAGE;
+	if (s->o.help)
+		return SBP_OK;
+	SBP_TRY(feed_check(s->p, &s->o, e));
+	if (s->o.bench)
+		return message_set(e, SBP_USAGE,
+				   "--bench: a simulation takes other times "
+				   "than a run");
+	return SBP_OK;
+}
+
+static sbp_status verdict(const struct session *s,
+			  const struct simulation *sim)
+{
+	int world = s->p->world, moves = s->p->nmoves;
+	uint64_t steps = sim->steps;
+
+	for (int r = 0; r < world; r++)
+		if (sim->actor[r].status != SBP_OK)
+			return sim->actor[r].status;
+	fprintf(stderr, "%s: simulated %d rank%s, %llu step%s of %d move%s: "
+		"every rank in order, no race\n", s->p->name, world,
+		world == 1 ? "" : "s", (unsigned long long)steps,
+		steps == 1 ? "" : "s", moves, moves == 1 ? "" : "s");
+	return SBP_OK;
+}
+
+static sbp_status simulate_all(struct session *s, const sbp_trace *trace,
+			       uint64_t seed, sbp_message *e)
+{
+	struct simulation *sim = simulation_new(s->p, trace, seed);
+	sbp_status status;
+
+	if (!sim)
+		return message_set(e, SBP_FAILED, "out of memory");
+	status = simulation_run(sim, simulate_rank, s, e);
+	if (status == SBP_OK)
+		status = verdict(s, sim);
+	simulation_free(sim);
+	return status;
+}
+
+/* Each rank has files open. */
+static void allow_files(void)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &most) != 0)
+		return;
+	most.rlim_cur = most.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &most);
+}
+
+int sbp_simulate(const sbp_program *p, const sbp_trace *trace, uint64_t seed,
+		 int argc, char **argv)
+{
+	struct session s = {.p = p};
+	sbp_message e = {""};
+	sbp_status status;
+
+	if (!reserve_streams())
+		return SBP_FAILED;
+	signal(SIGXFSZ, SIG_IGN);
+	allow_files();
+	status = read_simulated(&s, argc, argv, &e);
+	if (status == SBP_OK && s.o.help)
+		options_help(argc > 0 ? argv[0] : p->name);
+	else if (status == SBP_OK)
+		status = simulate_all(&s, trace, seed, &e);
+	if (e.text[0])
+		fprintf(stderr, "%s: %s\n", p->name, e.text);
+	options_free(&s.o);
 	return status;
 }

@@ -179,11 +179,15 @@ sbp_status sbp_step(sbp_model *m)
 	SBP_TRY(has_failed(m));
 	if (model_ready(m, &e) != SBP_OK)
 		return model_refuse(m, SBP_USAGE, &e);
+	if (v->comm.simulation)
+		simulate_calls(m);
 	if (v->p->step[m->class_](m) != SBP_OK) {
 		message_set(&e, SBP_FAILED, "rank %d: the step failed",
 			    m->rank);
 		return model_fail(m, SBP_FAILED, &e);
 	}
+	if (v->comm.simulation && simulate_step(m, &e) != SBP_OK)
+		return model_fail(m, SBP_FAILED, &e);
 	m->step++;
 	v->steps++;
 	return SBP_OK;

@@ -166,6 +166,16 @@ static void run_slice(void *context, int64_t lo, int64_t hi)
 		stream_end();
 }
 
+static void watch_rows(sbp_model *m, const struct route *r,
+		       const struct cell *c, int64_t lo, int64_t hi)
+{
+	struct comm *comm = &m->private_->comm;
+
+	if (comm->simulation)
+		simulate_cell(comm, r->x, c, lo, hi, r->base,
+			      r->part + c->first, &r->to);
+}
+
 /* Rows LO to HI of a cell. */
 static void run_rows(sbp_model *m, const struct route *r,
 		     const struct cell *c, int64_t lo, int64_t hi)
@@ -174,17 +184,24 @@ static void run_rows(sbp_model *m, const struct route *r,
 	int64_t grain = row < GRAIN_BYTES ? GRAIN_BYTES / row : 1;
 	struct slice s = {r, c, lo};
 
+	watch_rows(m, r, c, lo, hi);
 	if (m->threads > 1 && hi - lo > grain)
 		sbp_parallel(m, hi - lo, grain, run_slice, &s);
 	else
 		run_slice(&s, 0, hi - lo);
 }
 
-static void fill(const struct route *r)
+static void fill(sbp_model *m, const struct route *r)
 {
-	if (r->x->fills)
-		fill_identity(r->to.to, r->x->how->dtype, r->x->fill,
-			      r->x->count);
+	const struct exchange *x = r->x;
+	struct comm *c = &m->private_->comm;
+
+	if (!x->fills)
+		return;
+	if (c->simulation)
+		simulate_access(c, m->rank, r->to.to,
+				x->count * dtype_bytes(x->how->dtype), true);
+	fill_identity(r->to.to, x->how->dtype, x->fill, x->count);
 }
 
 /* One flag round: the pieces lie beside the flags. */
@@ -199,10 +216,12 @@ static sbp_status run_mail(sbp_model *m, const struct route *r, uint64_t n,
 	for (int i = 0; i < x->nwriters; i++)
 		SBP_TRY(mail_get(c, x->writer[i], x->most_bytes, n,
 				 &r->base[i], e));
-	fill(r);
-	for (int i = 0; i < x->ncells; i++)
+	fill(m, r);
+	for (int i = 0; i < x->ncells; i++) {
+		watch_rows(m, r, &x->cell[i], 0, cell_rows(&x->cell[i]));
 		cell_run(x, &x->cell[i], 0, cell_rows(&x->cell[i]), r->base,
 			 r->part + x->cell[i].first, &r->to);
+	}
 	if (x->nwriters)
 		comm_post(c, LANE_MOVE, FLAG_DONE, n);
 	else
@@ -267,7 +286,7 @@ static sbp_status run_arena(sbp_model *m, const struct route *r, uint64_t n,
 
 	if (x->nreaders)
 		comm_mark(c, r->lane, FLAG_READY, n);
-	fill(r);
+	fill(m, r);
 	SBP_TRY(run_cells(m, r, n, e));
 	if (x->nwriters)
 		comm_mark(c, r->lane, FLAG_DONE, n);
@@ -278,11 +297,25 @@ static sbp_status run_arena(sbp_model *m, const struct route *r, uint64_t n,
 	return SBP_OK;
 }
 
+static sbp_status run_either(sbp_model *m, const struct route *r, uint64_t n,
+			     sbp_message *e)
+{
+	return r->mails ? run_mail(m, r, n, e) : run_arena(m, r, n, e);
+}
+
 static sbp_status run(sbp_model *m, const struct route *r, uint64_t n,
 		      sbp_message *e)
 {
+	struct comm *c = &m->private_->comm;
+	sbp_status status;
+
 	m->private_->recv_bytes += r->x->recv_bytes;
-	return r->mails ? run_mail(m, r, n, e) : run_arena(m, r, n, e);
+	if (!c->simulation)
+		return run_either(m, r, n, e);
+	simulate_exchange(c, r->x, r->own, r->to.to);
+	status = run_either(m, r, n, e);
+	simulate_exchanged(c);
+	return status == SBP_OK ? simulate_check(c, e) : status;
 }
 
 sbp_status exchange_run(sbp_model *m, const struct exchange *x,
@@ -350,6 +383,9 @@ sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
 		r = route_of(m, move);
 	if (!r)
 		status = message_set(&e, SBP_FAILED, "out of memory");
+	else if (m->private_->comm.simulation &&
+		 simulate_move(m, move, &e) != SBP_OK)
+		status = SBP_FAILED;
 	else if (r->x->nreaders || r->x->nwriters)
 		status = run_timed(m, move, r, &e);
 	else
@@ -357,5 +393,7 @@ sbp_status sbp_move_run(sbp_model *m, const sbp_move *move)
 	if (status != SBP_OK)
 		return model_fail_at(m, move->line, move->how->name,
 				     move->value, &e);
+	if (m->private_->comm.simulation)
+		simulate_calls(m);
 	return SBP_OK;
 }

@@ -34,16 +34,19 @@ static const struct row {
 	    "write params and states after the last step"),
 	ROW("steps", "N", COUNT, steps, "how many steps to run, 1 by default"),
 	ROW("eval", NULL, FLAG, eval,
-	    "run over all samples once and print the scalar outputs"),
+	    "run over all samples once and print the scalar outputs; not with "
+	    "--steps"),
 	ROW("show", "NAME,..", NAMES, show,
 	    "print each rank's piece of these tensors after each step"),
 	ROW("seed", "N", SEED, seed, "of random numbers, 0 by default"),
 	ROW("bench", "N", COUNT, bench,
-	    "time N steps and print a line of JSON"),
+	    "time N steps and print a line of JSON; not with --steps, --eval, "
+	    "--show or --log"),
 	ROW("log", "FILE", TEXT, log,
 	    "write a line of JSON with the scalar outputs for each step"),
 	ROW("summary", NULL, FLAG, summary,
-	    "print the tensors, their distributions and sizes"),
+	    "print the tensors, their distributions and sizes; alone or with "
+	    "--quiet it runs no step"),
 	ROW("quiet", NULL, FLAG, quiet, "no warnings"),
 	ROW("help", NULL, FLAG, help, "print this"),
 #undef ROW
@@ -225,6 +228,8 @@ static sbp_status read_one(struct options *o, int argc, char **argv, int *i,
 	if (row->value && !value)
 		return message_set(e, SBP_USAGE, "--%s needs %s", row->name,
 				   row->value);
+	o->runs |= row->at != offsetof(struct options, summary) &&
+		   row->at != offsetof(struct options, quiet);
 	return set_option(o, row, value, e);
 }
 

@@ -33,7 +33,8 @@ struct env {
 	char job[128], token[128];
 	double timeout;		/* seconds */
 };
-/* Reads who this process is, for a program of WORLD ranks. */
+/* Reads who this process is, for a program of WORLD ranks. After an error
+ * env->rank is -1 where it is not known. */
 sbp_status env_read(struct env *env, int world, sbp_message *e);
 /* For ranks that are threads: the time limit alone. */
 sbp_status env_group(struct env *env, sbp_message *e);
@@ -71,9 +72,11 @@ sbp_status isa_check(const char *list, sbp_message *e);
 
 /* ---- gemm_fixed.c ---- */
 
-/* C = A B in f32; each element's bits depend on its row and column alone. */
+/* C = A B in f32, as sbp_gemm has it; each element's bits depend on its row
+ * and column alone. */
 void gemm_fixed(sbp_model *m, int ta, int tb, int64_t rows, int64_t cols,
-		int64_t inner, const float *a, const float *b, float *c);
+		int64_t inner, const float *a, int64_t lda, const float *b,
+		int64_t ldb, float *c);
 
 /* ---- piece.c: pieces by formula ---- */
 
@@ -189,6 +192,47 @@ sbp_status exchange_run(sbp_model *m, const struct exchange *x,
 struct route;
 void route_free(struct route *r);
 
+/* ---- simulate*.c: hooks, where c->simulation is set ---- */
+
+/* comm_watch, in which other ranks run. PEER is -1 before ranks know one
+ * another. */
+sbp_status simulate_watch(struct comm *c, int peer, const struct watch *w,
+			  sbp_message *e);
+/* This rank has posted a flag; has sent message N; waits for PEER's; has
+ * failed. */
+void simulate_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
+void simulate_send(struct comm *c, uint64_t n);
+sbp_status simulate_receive(struct comm *c, int peer, uint64_t n,
+			    sbp_message *e);
+void simulate_failed(struct comm *c);
+/* Whether all was right that this rank did so far. */
+sbp_status simulate_check(struct comm *c, sbp_message *e);
+/* This rank reads or writes BYTES at AT in OWNER's memory; nothing, if it is
+ * not there. */
+void simulate_access(struct comm *c, int owner, const void *at, int64_t bytes,
+		     bool write);
+/* The same of RANK's piece of T; what follows is about T. */
+void simulate_tensor(const sbp_model *m, const sbp_tensor *t, int rank,
+		     bool write);
+void simulate_about(const sbp_model *m, const sbp_tensor *t);
+/* The same of what cell_run does. */
+void simulate_cell(struct comm *c, const struct exchange *x,
+		   const struct cell *cell, int64_t lo, int64_t hi,
+		   const unsigned char *const *base, const int *part,
+		   const struct sink *to);
+/* X begins, from OWN to TO (or NULL); it has ended. */
+void simulate_exchange(struct comm *c, const struct exchange *x,
+		       const unsigned char *own, const unsigned char *to);
+void simulate_exchanged(struct comm *c);
+/* Calls of a step begin to run, up to the next move or the end of the step. */
+void simulate_calls(sbp_model *m);
+/* A step meets MOVE; it is done. */
+sbp_status simulate_move(sbp_model *m, const sbp_move *move, sbp_message *e);
+sbp_status simulate_step(sbp_model *m, sbp_message *e);
+/* Fills fresh memory of RANK with what no program should read. */
+void simulate_litter(struct simulation *s, int rank, unsigned char *at,
+		     int64_t bytes);
+
 /* ---- model.c, tensor.c ---- */
 
 struct sbp_private {
@@ -269,6 +313,7 @@ struct options {
 	char **show;
 	int nshow;
 	bool eval, summary, quiet, help, has_seed;
+	bool runs;		/* not --summary alone */
 	int64_t steps, bench;
 	uint64_t seed;
 };
@@ -294,6 +339,10 @@ sbp_status feed_batch(struct feed *f, sbp_model *m, int64_t number,
 void feed_close(struct feed *f, const sbp_program *p);
 sbp_status feed_outputs(sbp_model *m, const struct options *o,
 			sbp_message *e);
+/* Whether this rank could write what it will have to after the steps. */
+sbp_status feed_check_outputs(sbp_model *m, const struct options *o,
+			      sbp_message *e);
+
 /* ---- bench.c ---- */
 
 struct bench {

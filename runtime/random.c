@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/private.h"
-#include "runtime/random.h"
+#include "runtime/sbp_random.h"
 
 /* Which stream a name has: FNV-1a. */
 static uint64_t purpose(const char *name)

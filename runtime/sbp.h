@@ -161,6 +161,25 @@ typedef struct sbp_program {
 	int reproducible;		/* the same bits on any mesh */
 } sbp_program;
 
+/* What a call of a step does to the arena. */
+typedef struct sbp_access {
+	int64_t at, bytes;
+	const char *op, *value;
+	int line;
+	int write;
+} sbp_access;
+
+/* What the ranks of a class do in a step: the moves in their order, and the
+ * accesses of the calls between them. */
+typedef struct sbp_trace {
+	int nmoves;
+	const int *move;	/* their ids */
+	/* Those in front of move i end in front of access[until[i]], those
+	 * after the last move in front of access[until[nmoves]]. */
+	const int *until;
+	const sbp_access *access;
+} sbp_trace;
+
 /* ---- what emitted code reads and calls ---- */
 
 /* The handle. Emitted code uses these members; the rest is the runtime's. */
@@ -209,12 +228,14 @@ void sbp_parallel(sbp_model *m, int64_t n, int64_t grain,
 
 /*
  * c = a b for row-major matrices, a of [rows, inner] (or [inner, rows] where
- * TA), b of [inner, cols] (or [cols, inner] where TB), all of DTYPE. Sums are
- * kept in f32 for f16 and bf16; integers wrap.
+ * TA), b of [inner, cols] (or [cols, inner] where TB), all of DTYPE. LDA and
+ * LDB are the elements from a row of a and of b to the next, as many as the
+ * row has or more; c is dense. Sums are kept in f32 for f16 and bf16; integers
+ * wrap.
  */
 sbp_status sbp_gemm(sbp_model *m, sbp_dtype dtype, int ta, int tb,
 		    int64_t rows, int64_t cols, int64_t inner, const void *a,
-		    const void *b, void *c);
+		    int64_t lda, const void *b, int64_t ldb, void *c);
 
 /* ---- embedding ---- */
 
@@ -252,6 +273,11 @@ void sbp_group_free(struct sbp_group *g);
 
 /* The main() of a program. RANK is -1, or the only rank it may serve. */
 int sbp_main(const sbp_program *p, int rank, int argc, char **argv);
+/* The main() of one that runs all ranks in this process, one at a time, and
+ * checks what they do. TRACE is by rank class. SEED 0: they take turns, else
+ * their order is drawn from it. */
+int sbp_simulate(const sbp_program *p, const sbp_trace *trace, uint64_t seed,
+		 int argc, char **argv);
 
 #ifdef __cplusplus
 }

@@ -218,6 +218,8 @@ static sbp_status show_all(sbp_model *m, const sbp_tensor *t, uint64_t n,
 		if (r != m->rank)
 			SBP_TRY(comm_wait(&v->comm, r, LANE_HOST, FLAG_READY,
 					  n, e));
+		if (v->comm.simulation)
+			simulate_tensor(m, t, r, false);
 		show_piece(t, r, &box, v->comm.arena[r] + at);
 	}
 	return SBP_OK;

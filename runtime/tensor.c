@@ -40,6 +40,8 @@ bool tensor_piece(const sbp_model *m, const sbp_tensor *t, sbp_box *box)
 
 void *tensor_at(const sbp_model *m, const sbp_tensor *t)
 {
+	if (m->private_->comm.simulation)
+		simulate_tensor(m, t, m->rank, true);
 	return m->arena + t->at[m->class_];
 }
 
@@ -192,6 +194,8 @@ sbp_status tensor_gather(sbp_model *m, const sbp_tensor *t, bool everywhere,
 	x = exchange_new(&how, m->rank);
 	if (!x)
 		return message_set(e, SBP_FAILED, "out of memory");
+	if (m->private_->comm.simulation)
+		simulate_about(m, t);
 	status = exchange_run(m, x, t->at, to, ++m->private_->comm.host, e);
 	m->private_->recv_bytes = received;
 	exchange_free(x);
@@ -415,6 +419,8 @@ static sbp_status write_tensor(sbp_model *m, sbp_writer *w,
 		if (at < 0 || !is_first_copy(t, i) ||
 		    !tensor_piece_of(t, rank, &box))
 			continue;
+		if (v->comm.simulation)
+			simulate_tensor(m, t, rank, false);
 		SBP_TRY(writer_put_box(w, x->at, dtype_bytes(t->dtype),
 				       t->shape, &box, v->comm.arena[rank] + at,
 				       e));

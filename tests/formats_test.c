@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "runtime/random.h"
+#include "runtime/sbp_random.h"
 
 static char path[64];
 static int failures;

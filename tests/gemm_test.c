@@ -39,13 +39,15 @@ struct trial {
 	int64_t n[3];
 	int ta, tb;
 	float *a, *b, *c;
+	int64_t lda, ldb;
 };
 
 static void product(const struct trial *t, int nthreads, float *c)
 {
 	sbp_model m = threads(nthreads);
 
-	gemm_fixed(&m, t->ta, t->tb, t->n[0], t->n[1], t->n[2], t->a, t->b, c);
+	gemm_fixed(&m, t->ta, t->tb, t->n[0], t->n[1], t->n[2], t->a, t->lda,
+		   t->b, t->ldb, c);
 }
 
 static void check_values(const struct trial *t)
@@ -71,6 +73,18 @@ static size_t bytes(const struct trial *t)
 	return sizeof(float) * (size_t)(t->n[0] * t->n[1]);
 }
 
+/* N rows of M numbers that lie LD apart, dense; *OWN is then M. */
+static float *box(const float *from, int64_t ld, int64_t n, int64_t *own,
+		  int64_t m)
+{
+	float *p = numbers(n * m);
+
+	for (int64_t i = 0; i < n; i++)
+		memcpy(p + i * m, from + i * ld, sizeof *p * (size_t)m);
+	*own = m;
+	return p;
+}
+
 /* Rows of A that are not turned, in two products. */
 static void check_rows(const struct trial *t, float *c)
 {
@@ -83,6 +97,33 @@ static void check_rows(const struct trial *t, float *c)
 	x.a = t->a + cut * t->n[2];
 	product(&x, 1, c + cut * t->n[1]);
 	check(!memcmp(c, t->c, bytes(t)), "rows differ", t->n);
+}
+
+/* Any rows, columns and inner indices, read where they lie; the same numbers
+ * by themselves. */
+static void check_box(const struct trial *t, float *c)
+{
+	struct trial x = *t, y = *t;
+	int64_t rows = t->n[0], cols = t->n[1], inner = t->n[2];
+	int64_t r = rand() % (rows + 1), s = rand() % (cols + 1);
+	int64_t k = rand() % (inner + 1);
+
+	y.n[0] = x.n[0] = rows - r;
+	y.n[1] = x.n[1] = cols - s;
+	y.n[2] = x.n[2] = inner - k;
+	x.a += t->ta ? k * rows + r : r * inner + k;
+	x.b += t->tb ? s * inner + k : k * cols + s;
+	y.a = box(x.a, t->lda, t->ta ? y.n[2] : y.n[0], &y.lda,
+		  t->ta ? y.n[0] : y.n[2]);
+	y.b = box(x.b, t->ldb, t->tb ? y.n[1] : y.n[2], &y.ldb,
+		  t->tb ? y.n[2] : y.n[1]);
+	y.c = numbers(y.n[0] * y.n[1]);
+	product(&x, 1, c);
+	product(&y, 1, y.c);
+	check(!memcmp(c, y.c, bytes(&y)), "boxes differ", t->n);
+	free(y.a);
+	free(y.b);
+	free(y.c);
 }
 
 /* Columns of B that are rows in memory. */
@@ -109,12 +150,15 @@ static void try(struct trial *t)
 	t->b = numbers(t->n[1] * t->n[2]);
 	t->c = numbers(t->n[0] * t->n[1]);
 	c = numbers(t->n[0] * t->n[1]);
+	t->lda = t->n[t->ta ? 0 : 2];
+	t->ldb = t->n[t->tb ? 2 : 1];
 	product(t, 1, t->c);
 	check_values(t);
 	for (int n = 2; n <= 3; n++) {
 		product(t, n, c);
 		check(!memcmp(c, t->c, bytes(t)), "threads differ", t->n);
 	}
+	check_box(t, c);
 	if (!t->ta)
 		check_rows(t, c);
 	if (t->tb)
@@ -141,7 +185,13 @@ int main(void)
 		}
 	for (int i = 0; i < 60; i++) {
 		struct trial t = {{rand() % 50, rand() % 80, rand() % 300},
-				  rand() & 1, rand() & 1, NULL, NULL, NULL};
+				  rand() & 1,
+				  rand() & 1,
+				  NULL,
+				  NULL,
+				  NULL,
+				  0,
+				  0};
 
 		try(&t);
 	}

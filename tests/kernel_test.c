@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/formats.h"
-#include "runtime/kernel.h"
+#include "runtime/sbp_kernel.h"
 
 static int passed, failed;
 
@@ -286,37 +286,42 @@ static void set(void *p, sbp_dtype t, int64_t i, double x)
 	}
 }
 
-/* Small integers, so that every type's result is exact. */
-static void test_product(sbp_dtype t, int64_t rows, int64_t cols,
-			 int64_t inner, int ta, int tb, int threads)
+/* Small integers, so that every type's result is exact. Rows of a and b lie
+ * APART further from each other than they are long. */
+static void test_product(sbp_dtype t, int64_t rows, int64_t cols, int64_t inner,
+			 int ta, int tb, int apart)
 {
-	sbp_model m = {.threads = threads};
-	double *a = calloc((size_t)(rows * inner) + 1, sizeof *a);
-	double *b = calloc((size_t)(inner * cols) + 1, sizeof *b);
+	sbp_model m = {.threads = 1 + ta};
+	int64_t lda = (ta ? rows : inner) + apart;
+	int64_t ldb = (tb ? inner : cols) + apart;
+	int64_t na = lda * (ta ? inner : rows), nb = ldb * (tb ? cols : inner);
+	double *a = calloc((size_t)na + 1, sizeof *a);
+	double *b = calloc((size_t)nb + 1, sizeof *b);
 	double *c = calloc((size_t)(rows * cols) + 1, sizeof *c);
 	int ok;
 
-	for (int64_t i = 0; i < rows * inner; i++)
+	for (int64_t i = 0; i < na; i++)
 		set(a, t, i, (double)(i * 7 % 3));
-	for (int64_t i = 0; i < inner * cols; i++)
+	for (int64_t i = 0; i < nb; i++)
 		set(b, t, i, (double)(i * 5 % 4 == 1));
-	ok = sbp_gemm(&m, t, ta, tb, rows, cols, inner, a, b, c) == SBP_OK;
+	ok = sbp_gemm(&m, t, ta, tb, rows, cols, inner, a, lda, b, ldb, c) ==
+	     SBP_OK;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++) {
 			double sum = 0;
 
 			for (int64_t k = 0; k < inner; k++)
-				sum += get(a, t, ta ? k * rows + i
-						    : i * inner + k) *
-				       get(b, t, tb ? j * inner + k
-						    : k * cols + j);
+				sum += get(a, t,
+					   ta ? k * lda + i : i * lda + k) *
+				       get(b, t,
+					   tb ? j * ldb + k : k * ldb + j);
 			ok = ok && get(c, t, i * cols + j) == sum;
 		}
 	check(ok, "product");
 	if (!ok)
-		printf("  type %d, %lld x %lld x %lld, %d %d\n", t,
+		printf("  type %d, %lld x %lld x %lld, %d %d, apart %d\n", t,
 		       (long long)rows, (long long)cols, (long long)inner, ta,
-		       tb);
+		       tb, apart);
 	free(a);
 	free(b);
 	free(c);
@@ -330,10 +335,11 @@ static void test_products(void)
 
 	for (int t = SBP_U8; t <= SBP_F64; t++)
 		for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-			for (int form = 0; form < 4; form++)
+			for (int form = 0; form < 8; form++)
 				test_product((sbp_dtype)t, shapes[s][0],
 					     shapes[s][1], shapes[s][2],
-					     form & 1, form >> 1, 1 + form % 2);
+					     form & 1, form >> 1 & 1,
+					     form >> 2 ? 3 : 0);
 }
 
 int main(void)

@@ -196,7 +196,8 @@ def two_operands():
         np.concatenate([y, x]), "transpose(p)": y.T, "p[1:, ::2]":
         y[1:, ::2], "where(b, p, x)": np.where(b, y, x), "max(p)": y.max(),
         "where(b, p, 0)": np.where(b, y, F(0)), "pad(p, [1, 2])":
-        np.pad(y, [(0, 0), (1, 2)]), "pad(p, [1, 0], value = 2)":
+        np.pad(y, [(0, 0), (1, 2)]), "pad(p, [-1, 2])":
+        np.pad(y[:, 1:], [(0, 0), (0, 2)]), "pad(p, [1, 0], value = 2)":
         np.pad(y, [(0, 0), (1, 0)], constant_values=2),
         "p == y": y == y, "cast(p, f64)": y.astype(D), "cast(p, i32)":
         np.trunc(y).astype(J), "p * b": y * b,
@@ -292,6 +293,9 @@ def reductions():
         "log_softmax(x, dim = 0)": F(np.log(softmax(x, 0))),
         "log_softmax(big)":
         F(big.astype(D) - logsumexp(big, keepdims=True)),
+        "softmax(s)": F(1), "softmax(s * inf, 0)": F(np.nan),
+        "log_softmax(s)": F(0), "logsumexp(s)": F(3),
+        "logsumexp(s, axis = 0, keepdim = true)": F(3),
         "logsumexp(x)": F(logsumexp(x)), "logsumexp(x, axis = 0)":
         F(logsumexp(x, 0)), "logsumexp(big)": F(logsumexp(big)),
         "logsumexp(infs)": F([np.log(1 + np.exp(D(1))), -np.inf, np.inf]),
@@ -374,6 +378,13 @@ def movement():
         np.pad(x, [(0, 0), (0, 1)], constant_values=-1.5),
         "pad(i, [0, 0, 1, 0], 7)":
         np.pad(i, [(1, 0), (0, 0)], constant_values=7),
+        "pad(x, [-1, 0])": x[:, 1:], "pad(x, [-1, -2, 0, -1])": x[:2, 1:2],
+        "pad(x, [-1, 2, 1, -1], value = 3)": np.pad(
+            x[:2, 1:], [(1, 0), (0, 2)], constant_values=3),
+        "pad(x, [-1, 1])": np.pad(x[:, 1:], [(0, 0), (0, 1)]),
+        "pad(x, [-4, 0])": x[:, :0], "pad(x, [-3, 1, -3, 2])":
+        np.zeros((2, 2), F), "pad(t, [0, 0, -1, -1])": t[:, 1:-1],
+        "pad(b, [0, -1, -1, 0])": b[1:, :-1],
         "pad(t, [1, 1])": np.pad(t, [(0, 0), (0, 0), (1, 1)]),
         "x[0]": x[0], "x[-1]": x[-1], "x[1:3]": x[1:3], "x[:, 1]": x[:, 1],
         "x[::2]": x[::2], "x[1:, :-1]": x[1:, :-1], "x[..., 0]": x[..., 0],

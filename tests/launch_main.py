@@ -245,6 +245,56 @@ def test_show_rebound(d):
     expect(out.splitlines()[1] == "101 101", out)
 
 
+def test_outputs_first(d):
+    """What could not be written ends a run before its steps."""
+    program, (_, _, feed) = build(d), inputs(d)
+    with open(os.path.join(d, "old.npy"), "w", encoding="utf-8") as f:
+        f.write("old")
+    os.mkdir(os.path.join(d, "folder"))
+    before = sorted(os.listdir(d))
+    for option, text in (
+            (["--save", "no/w.st"], "no/w.st: cannot write: No such file"),
+            (["--output", "y=folder"], "folder: not a regular file"),
+            (["--output", "y=" + "y" * 250], "cannot write: File name too"),
+            (["--output", "y=old.npy/y"], "cannot write: Not a directory"),
+            (["--local-output", "x=no/{rank}"], "no/0: cannot write")):
+        out = run(SBPRUN, "-n", 4, program, *feed, "--show", "y", "--output",
+                  "y=old.npy", *option, cwd=d, code=2)
+        expect(text in out and "[rank" not in out, out)
+        expect(out.count("m: ") == 1, f"said more than once: {out}")
+        expect(sorted(os.listdir(d)) == before, os.listdir(d))
+    with open(os.path.join(d, "old.npy"), encoding="utf-8") as f:
+        expect(f.read() == "old", "a file was changed")
+
+
+def test_summary(d):
+    """Alone it runs nothing, and so wants no input."""
+    program, (_, _, feed) = build(d), inputs(d)
+    alone = run(SBPRUN, "-n", 4, program, "--summary", "--quiet")
+    expect(re.search(r"^m \(.*m.sbp\): 4 ranks, ", alone), alone)
+    expect(re.search(r"\ninput +x +f32\[5, 3\] +g\(S\(0\), S\(1\)\)", alone),
+           alone)
+    out = run(SBPRUN, "-n", 4, program, "--summary", "--steps", 1, code=2)
+    expect("'x'" in out, out)
+    out = run(SBPRUN, "-n", 4, program, *feed, "--summary", "--show", "k",
+              cwd=d)
+    expect(out.startswith(alone) and "[rank 3] k" in out, out)
+
+
+def test_said_once(d):
+    """What all ranks see alike is said by one, which names itself rightly."""
+    program = build(d)
+    for name, value in (("SBP_TIMEOUT", "soon"), ("OMP_NUM_THREADS", "0")):
+        out = run(SBPRUN, "-n", 4, program, "--summary", env={name: value},
+                  code=2)
+        expect(out.count(f"m: rank 0: {name} is '{value}'") == 1, out)
+        expect(out.count(name) == 1, out)
+    out = run(program, env={"SBP_TIMEOUT": "x", "RANK": "3",
+                            "WORLD_SIZE": "4", "MASTER_ADDR": "localhost",
+                            "MASTER_PORT": "1"}, code=2)
+    expect("m: rank 3: SBP_TIMEOUT" in out, out)
+
+
 main(test_files, test_other_mesh, test_local, test_show, test_show_many_axes,
      test_load_refusals, test_bench, test_log, test_eval, test_help,
-     test_show_rebound)
+     test_show_rebound, test_outputs_first, test_summary, test_said_once)

@@ -1,8 +1,9 @@
 /*
  * memory_test.c: random programs on two placements. No two buffers of a rank
- * class that are needed at the same time may overlap; views may, with what
- * they are views of, and what an elementwise node writes in the place of its
- * input. And find_turns against the plain definition.
+ * class that are needed at the same time may overlap; views and slices that
+ * are read in place may, with what they are of, and what an elementwise node
+ * writes in the place of its input. And find_turns against the plain
+ * definition.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,9 +130,22 @@ static bool is_leaf(const struct node *n)
 	return op_info(n->op)->kernel == K_NONE;
 }
 
-/* When each value's bytes hold it, by value id; states change at the end. */
-static struct life *lives(const struct graph *g, struct arena *a)
+/* What a slice is read in holds as long as the slice. */
+static void keep_whole(const struct program *p, struct life *l)
 {
+	for (int i = p->g->nodes.n - 1; i >= 0; i--) {
+		const struct value *v = p->g->nodes.at[i]->out[0];
+		const struct value *whole = p->local[v->id].slice_of;
+
+		if (whole && l[whole->id].to < l[v->id].to)
+			l[whole->id].to = l[v->id].to;
+	}
+}
+
+/* When each value's bytes hold it, by value id; states change at the end. */
+static struct life *lives(const struct program *p, struct arena *a)
+{
+	const struct graph *g = p->g;
 	struct life *l = NEW_N(a, struct life, g->values.n);
 	int end = g->nodes.n;
 
@@ -152,6 +166,7 @@ static struct life *lives(const struct graph *g, struct arena *a)
 		l[g->outputs.at[i].v->id].to = end;
 	for (int i = 0; i < g->updates.n; i++)
 		l[g->updates.at[i].v->id].to = end;
+	keep_whole(p, l);
 	return l;
 }
 
@@ -272,10 +287,11 @@ static int check_program(int nodes)
 
 	random_program(g, nodes);
 	pass_localize(&p);
+	pass_views(&p);
 	pass_schedule(&p);
 	pass_memory(&p);
 	check(p.nclasses == 3, "each rank is a class");
-	l = lives(g, a);
+	l = lives(&p, a);
 	for (int c = 0; c < p.nclasses; c++)
 		check_class(&p, l, c);
 	check_states(&p);

@@ -283,11 +283,17 @@ def matmul_cases():
                        np.matmul(x.astype(acc), y.astype(acc)))
 
 
-def pad_pairs(pad, rank):
-    pairs = [(0, 0)] * rank
+def pad_like(x, pad, value=0):
+    """Pairs for the last axis first; negative numbers crop."""
     for i in range(0, len(pad), 2):
-        pairs[rank - 1 - i // 2] = (pad[i], pad[i + 1])
-    return pairs
+        axis = x.ndim - 1 - i // 2
+        lo, hi = pad[i:i + 2]
+        keep = [slice(None)] * x.ndim
+        keep[axis] = slice(max(-lo, 0), x.shape[axis] - max(-hi, 0))
+        pairs = [(0, 0)] * x.ndim
+        pairs[axis] = (max(lo, 0), max(hi, 0))
+        x = np.pad(x[tuple(keep)], pairs, constant_values=value)
+    return x
 
 
 def movement_cases():
@@ -322,14 +328,13 @@ def moves_of(t):
         yield Case("concat", [Spec(t, s) for s in shapes], f"axis = {axis}",
                    t, lambda *x, axis=axis: np.concatenate(x, axis))
     for shape, pad in (((5, 3), [1, 2]), ((5, 3), [0, 0, 2, 1]),
-                       ((2, 3, 4), [1, 0, 0, 2, 1, 1])):
-        pairs = pad_pairs(pad, len(shape))
+                       ((2, 3, 4), [1, 0, 0, 2, 1, 1]), ((5, 3), [-1, 1]),
+                       ((2, 3, 4), [-1, -2, 2, -1])):
         yield Case("pad", [Spec(t, shape)], f"pad = {pad}, {zero}", t,
-                   lambda x, pairs=pairs: np.pad(x, pairs))
-    if t == "f32":
-        yield Case("pad", [Spec(t, (5, 3))], "pad = [1, 2], value = -1.5", t,
-                   lambda x: np.pad(x, [(0, 0), (1, 2)],
-                                    constant_values=-1.5))
+                   lambda x, pad=pad: pad_like(x, pad))
+    for pad in ([1, 2], [2, -1, -3, 0]) if t == "f32" else ():
+        yield Case("pad", [Spec(t, (5, 3))], f"pad = {pad}, value = -1.5", t,
+                   lambda x, pad=pad: pad_like(x, pad, -1.5))
 
 
 def scatter_add(x, index, src, axis):

@@ -9,9 +9,9 @@ states, with random annotations, on one to three placements of up to eight
 ranks. random_values.py computes the same graph, with a bound of the error of
 each element: integers, bools and floats that are small multiples of a power
 of two must agree exactly. Every program is also run on meshes of one rank,
-and twice; its plan must receive what the run receives; its graph after
-boxing reads back; its C compiles without a warning under gcc and clang. With
---thorough all programs pass all checks, else one of them each.
+and twice, and simulated; its plan must receive what the run receives; its
+graph after boxing reads back; its C compiles without a warning under gcc and
+clang. With --thorough all programs pass all checks, else one of them each.
 
 A program that fails is made as small as possible, and printed with its seed.
 BIN has sbpc and sbprun; $SBPC_BIN by default.
@@ -79,7 +79,7 @@ class Checker:
             options += ["--input", f"{s.name}={s.name}.npy"]
         return options
 
-    def values(self, program, exe, world, more=()):
+    def values(self, program, start, more=()):
         """Runs; what each output is, and what was printed."""
         outputs = program.outputs()
         options = self.input_options(program)
@@ -87,11 +87,13 @@ class Checker:
             options += ["--output", f"{s.name}={s.name}.out.npy"]
         if program.steps > 1:
             options += ["--steps", str(program.steps)]
-        text = call("run", [self.sbprun, "-n", str(world), exe, *options,
-                            *more], self.folder,
+        text = call("run", [*start, *options, *more], self.folder,
                     1 + program.world * len(program.stmts) % 3)
         return {s.name: np.load(f"{self.folder}/{s.name}.out.npy")
                 for s in outputs}, text
+
+    def ranks(self, exe, world):
+        return [self.sbprun, "-n", str(world), exe]
 
     def compare(self, program, found, kind="value"):
         for s in program.outputs():
@@ -154,7 +156,7 @@ class Checker:
         self.write(program, "m")
         call("compile", [self.sbpc, "m.sbp", "-o", "m", "-O1"], self.folder)
         names = ",".join(s.name for s in program.outputs())
-        found, text = self.values(program, "./m", program.world,
+        found, text = self.values(program, self.ranks("./m", program.world),
                                   ["--show", names])
         self.compare(program, found)
         self.compare_pieces(program, text)
@@ -162,17 +164,26 @@ class Checker:
             getattr(self, "check_" + name)(program, found)
 
     def check_again(self, program, found):
-        again, _ = self.values(program, "./m", program.world)
+        again, _ = self.values(program, self.ranks("./m", program.world))
+        self.same_bits("again", program, found, again)
+
+    def check_simulate(self, program, found):
+        for seed in range(3):
+            again, _ = self.values(program, [
+                self.sbpc, f"--simulate={seed}", "-O1", "m.sbp", "--"])
+            self.same_bits("simulate", program, found, again)
+
+    def same_bits(self, kind, program, found, again):
         for s in program.outputs():
             if again[s.name].tobytes() != found[s.name].tobytes():
-                raise Wrong("again", f"{s.name} has other bits the second "
-                            f"time", s)
+                raise Wrong(kind, f"{s.name} has other bits the second time",
+                            s)
 
     def check_single(self, program, _):
         self.write(program, "single", True)
         call("single", [self.sbpc, "single.sbp", "-o", "single", "-O1"],
              self.folder)
-        found, _ = self.values(program, "./single", 1)
+        found, _ = self.values(program, self.ranks("./single", 1))
         self.compare(program, found, "single")
 
     def check_bytes(self, program, _):
@@ -228,7 +239,7 @@ class Checker:
                     f"-I{include}", *files], sources)
 
 
-ALL = ["again", "single", "bytes", "dump", "compilers"]
+ALL = ["again", "single", "bytes", "dump", "compilers", "simulate"]
 
 
 class Shrinker:

@@ -232,7 +232,8 @@ static void simulate(const struct tensor *x, Dist to, struct tensor *y,
 			if (!owns(to.on, owner, coord))
 				continue;
 			y->has[i][e] = true;
-			recv[rank] += move_element(x, &f, to, coord, rank, e,
+			recv[rank] += move_element(x, &f, dist_plain(to),
+						   coord, rank, e,
 						   &y->v[i][e]);
 		}
 	}

@@ -93,13 +93,20 @@ static struct value *add_exp(struct model *m, struct value *x,
 	return n->out[0];
 }
 
-static void finish(struct model *m, struct value *v)
+static void finish_with(struct model *m, struct value *v, bool views)
 {
 	PUSH(m->g->arena, m->g->outputs, (struct output){"y", v, {0, 0}});
 	pass_boxing(&m->p);
 	pass_localize(&m->p);
+	if (views)
+		pass_views(&m->p);
 	pass_schedule(&m->p);
 	pass_memory(&m->p);
+}
+
+static void finish(struct model *m, struct value *v)
+{
+	finish_with(m, v, false);
 }
 
 /* Four moves: two of the left pair, one across, one of the right pair. */
@@ -293,6 +300,28 @@ static void test_overwritten(void)
 	free_model(m);
 }
 
+/* What is written before the slice is read lies in the slice's source. */
+static void test_overwritten_slice(void)
+{
+	struct model *m = new_model();
+	struct value *x = add_input(m, m->left, sbp_b());
+	struct value *y = add_exp(m, x, m->left, sbp_b());
+	struct value *z = add_exp(m, x, m->left, sbp_s(1));
+	const struct node *at = NULL;
+	const char *why;
+
+	PUSH(m->g->arena, m->g->outputs, (struct output){"y", y, {0, 0}});
+	finish_with(m, z, true);
+	check(m->p.local[z->def->in[0]->id].slice_of == x, "no slice", "");
+	check(!proof_why_not(&m->p, &at), "the source stays", "refused");
+	m->p.local[y->id].at[1] = m->p.local[x->id].at[1];
+	why = proof_why_not(&m->p, &at);
+	check(why && strstr(why, "rank 1 reads a slice of what has been "
+				 "overwritten"),
+	      "an overwritten slice", why);
+	free_model(m);
+}
+
 /* Puts the target of the first move AWAY from its source, everywhere. */
 static const char *put_target(struct model *m, int64_t away)
 {
@@ -473,6 +502,7 @@ int main(void)
 {
 	test_damage();
 	test_overwritten();
+	test_overwritten_slice();
 	test_in_place();
 	test_bug();
 	test_patterns();

@@ -229,7 +229,8 @@ static Cost adds(const struct brute *b, int x)
 		struct price p = candidates_price(b->d->space, from, v->index,
 						  b->row[v->def->id], want);
 
-		sum += p.copy + (paid(b, x, i, v, want) ? 0 : p.receive);
+		sum += price_copy(p, c->reading[i]);
+		sum += paid(b, x, i, v, want) ? 0 : p.receive;
 	}
 	return sum;
 }
@@ -537,7 +538,7 @@ int main(void)
 	struct tally t = {0}, within = {0};
 
 	for (int i = 0; i < 150; i++)
-		one(&t, i, i % 2 ? line : three, (struct kind){1, 9, 0, 0,
+		one(&t, i, i % 2 ? line : three, (struct kind){1, 10, 0, 0,
 							       compare});
 	for (int i = 0; i < 60; i++)
 		one(&t, 1000 + i, i % 2 ? square : oblong,
@@ -554,7 +555,7 @@ int main(void)
 	       t.passed, t.failed, t.skipped, t.exact);
 	for (int i = 0; i < 60; i++)
 		one(&within, 5000 + i, line,
-		    (struct kind){1, 7, 0, 50 + 8 * (i % 6), compare_within});
+		    (struct kind){1, 7, 0, 70 + 6 * (i % 6), compare_within});
 	printf("within a limit: %d passed, %d failed; %d fit, %d at the least "
 	       "cost; %d that fit were missed\n", within.passed,
 	       within.failed, within.fits, within.exact, within.missed);

@@ -1,5 +1,7 @@
 """What nobody should do: names that C cannot hold, streams that are closed
-or full, folders that are not there, meshes that are too large."""
+or full, folders that are not there, outputs over inputs, options that do
+nothing, edited plans, meshes that are too large."""
+import json
 import os
 import subprocess
 
@@ -96,8 +98,7 @@ def test_nowhere(directory):
     for option in ("--output=printf=", "--save=", "--log="):
         name, _, rest = option[2:].partition("=")
         run(SBPRUN, "-n", "2", "./m", "--input", "x=x.npy", f"--{name}",
-            rest + "absent/y", code=2 if name == "log" else 1,
-            cwd=directory)
+            rest + "absent/y", code=2, cwd=directory)
 
 
 def test_small_files(directory):
@@ -114,6 +115,91 @@ def test_small_files(directory):
     expect(left == before, f"{left}")
 
 
+def refused(directory, tool, arguments, text):
+    out = run(tool, *arguments, code=2, cwd=directory)
+    expect(text in out and out.count("error:") <= 1, f"{arguments}: {out}")
+
+
+def test_files_kept(directory):
+    """No output replaces what was read, nor another output."""
+    path = program(directory)
+    run(SBPC, "m.sbp", "--emit=ir", "-o", "m.ir", cwd=directory)
+    os.symlink("m.sbp", os.path.join(directory, "link.sbp"))
+    with open(path, encoding="utf-8") as f:
+        before = f.read()
+    for arguments, text in (
+            (["-o", "m.sbp"], "'m.sbp' was read"),
+            (["--emit=plan", "-o", "./link.sbp"], "'./link.sbp' was read"),
+            (["--explain=m.sbp", "-o", "n"], "cannot write 'm.sbp'"),
+            (["-MF", "n", "-o", "n"], "'n' would be written twice"),
+            (["--explain=n", "-o", "n"], "'n' would be written twice")):
+        refused(directory, SBPC, ["m.sbp", *arguments], text)
+    refused(directory, SBPC, ["m.ir", "--emit=ir", "-o", "m.ir"], "was read")
+    with open(path, encoding="utf-8") as f:
+        expect(f.read() == before, "the source was changed")
+    feed = ["m.sbp", "--input", "x=x.npy", "--output", "printf=y.npy"]
+    for again in (["--output", "printf=y.npy"], ["--save", "y.npy"],
+                  ["--log", "y.npy"]):
+        refused(directory, SBPRUN, feed + again, "'y.npy' would be written")
+
+
+def test_idle_options(directory):
+    """An option that could do nothing is an error."""
+    program(directory)
+    run(SBPC, "m.sbp", "--emit=ir", "-o", "m.ir", cwd=directory)
+    run(SBPC, "m.sbp", "-o", "m", cwd=directory)
+    for arguments, text in (
+            (["m.sbp", "--emit=c", "--per-rank"], "--per-rank is for"),
+            (["m.sbp", "-MT", "m"], "-MT names the target of -MD or -MF"),
+            (["m.sbp", "--cc="], "--cc wants a compiler"),
+            (["m.sbp", "--cc=false"], "'false' failed"),
+            (["m.sbp", "--keep="], "--keep wants a name"),
+            (["m.sbp", "-D", "a=1", "-D", "a=2"], "no top-level let 'a'"),
+            (["m.ir", "-D", "a=1"], "-D is for the source"),
+            (["m.ir", "--auto"], "--auto is for the source")):
+        refused(directory, SBPC, arguments, text)
+    for option in (["-D", "a=1"], ["--memory=1MiB"], ["-O3"]):
+        refused(directory, SBPRUN, [*option, "-n", "2", "./m"],
+                "is for a .sbp file, and './m' is a program")
+
+
+def test_edited_plans(directory):
+    """A committed plan that lacks what is compared is refused."""
+    program(directory)
+    good = json.loads(run(SBPC, "--emit=plan-json", "m.sbp", cwd=directory))
+    expect(good["boxing"], "nothing is compared")
+
+    def check(text, code, said):
+        write(directory, "p.json", text)
+        out = run(SBPC, "--plan-check=p.json", "--emit=plan", "m.sbp",
+                  code=code, cwd=directory)
+        expect(said in out, f"{text}: {out}")
+
+    check(json.dumps(good), 0, "m: plan")
+    for text in ("", "null", "[]", "[" * 10000, "{}"):
+        check(text, 2, "p.json")
+    for key in ("boxing", "world", "recv_busiest", "peak_memory"):
+        check(json.dumps({k: v for k, v in good.items() if k != key}), 2,
+              "is not what --emit=plan-json writes")
+        check(json.dumps(dict(good, **{key: "1"})), 2, "plan-json writes")
+    for key in ("value", "phase", "from", "to", "recv_busiest", "recv_total"):
+        bad = dict(good["boxing"][0])
+        del bad[key]
+        check(json.dumps(dict(good, boxing=[bad])), 2, "boxing 1 lacks")
+    refused(directory, SBPC, ["--plan-check=.", "m.sbp"], "Is a directory")
+
+
+def test_long_expressions(directory):
+    """What is nested too deeply is said once."""
+    for text in (" + ".join(["x"] * 20000), "-" * 3000 + "x",
+                 "relu(" * 3000 + "x" + ")" * 3000):
+        path = write(directory, "s.sbp", "placement p = cpu[0]\nmodel m on p "
+                     "{\n  input x: f32[4]\n  y = " + text +
+                     "\n  output y\n}\n")
+        out = run(SBPC, path, code=1)
+        expect(out.count("error:") == 1 and "nested deeper than" in out, out)
+
+
 def test_large_mesh(directory):
     path = write(directory, "l.sbp", "placement p = cpu[0..100000000]\n"
                  "model m on p {\n  x = ones([2])\n  output x\n}\n")
@@ -122,4 +208,5 @@ def test_large_mesh(directory):
 
 
 main(test_file_names, test_words, test_full_stdout, test_closed_streams,
-     test_nowhere, test_small_files, test_large_mesh)
+     test_nowhere, test_small_files, test_files_kept, test_idle_options,
+     test_edited_plans, test_long_expressions, test_large_mesh)

@@ -100,6 +100,21 @@ def sequence_parallel(found, batch, time):
     expect(sum(b["recv_busiest"] for b in rest) < whole, rest)
 
 
+def test_whole_projections(directory):
+    """Projections without an annotation are whole, and each rank reads its
+    columns of them where they lie: nothing else is converted or copied."""
+    path = write(directory, COLUMNS)
+    boxing = plan(path, *size(2, 16))["boxing"]
+    all_reduces([b for b in boxing if b["recv_busiest"]])
+    slices = [(b["value"].split(".")[-2:], b["from"], b["to"])
+              for b in boxing if not b["recv_busiest"]]
+    expect(slices == [(["proj", "weight"], "mesh(B, B)", "mesh(B, S(1))")] *
+           (2 * LAYERS), slices)
+    run(SBPC, path, *size(2, 16), "--emit=c", "-o", "gpt2", cwd=directory)
+    with open(os.path.join(directory, "gpt2.c"), encoding="utf-8") as f:
+        expect('"slice"' not in f.read(), "a slice is copied")
+
+
 def test_annotated(directory):
     path = write(directory, COLUMNS + PROJ % "_")
     all_reduces(boxings(path, *size(2, 16)))
@@ -157,4 +172,4 @@ def test_memory(directory):
     expect("--memory wants bytes a rank" in text, text)
 
 
-main(test_annotated, test_exact, test_auto, test_memory)
+main(test_whole_projections, test_annotated, test_exact, test_auto, test_memory)

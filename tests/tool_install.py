@@ -55,6 +55,9 @@ def test_tools(directory):
         for name in names:
             path = os.path.join(root, name)
             expect(not os.path.islink(path), f"{path} is a link")
+    alien = [n for n in os.listdir(os.path.join(prefix, "include/sbpc"))
+             if not n.startswith("sbp")]
+    expect(not alien, f"general names on users' include path: {alien}")
 
 
 def test_page(directory):

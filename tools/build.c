@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- options ---- */
 
@@ -56,6 +57,8 @@ enum exit_code build_start(struct build *b, struct arena *a,
 
 		if (g->id == OPT_include)
 			dirs[b->front.ninclude++] = g->value;
+		else if (g->id == OPT_keep && !*g->value)
+			return usage_error(o->tool, "--keep wants a name");
 		else if (g->id == OPT_keep)
 			add_keep(b, g->value);
 		else if (g->id == OPT_define &&
@@ -67,6 +70,8 @@ enum exit_code build_start(struct build *b, struct arena *a,
 	if (opt && (opt[0] < '0' || opt[0] > '3' || opt[1]))
 		return usage_error(o->tool, "-O wants 0, 1, 2 or 3, not '%s'",
 				   opt);
+	if (option_given(o, OPT_cc) && !*option_value(o, OPT_cc))
+		return usage_error(o->tool, "--cc wants a compiler");
 	b->front.defines = d;
 	b->front.include = dirs;
 	b->front.model = option_value(o, OPT_model);
@@ -87,8 +92,18 @@ static bool ends_in(const char *s, const char *end)
 /* A graph that a dump wrote. */
 static enum exit_code read_graph(struct build *b, const char *path)
 {
+	static const enum option_id id[] = {OPT_define, OPT_include, OPT_model,
+					    OPT_keep, OPT_auto};
+	static const char *const name[] = {"-D", "-I", "--model", "--keep",
+					   "--auto"};
 	const struct source *s = source_read(path);
 
+	for (int i = 0; i < 5; i++)
+		if (option_given(b->o, id[i]))
+			return usage_error(b->o->tool,
+					   "%s is for the source "
+					   "of a model, not for its graph",
+					   name[i]);
 	if (!s)
 		return usage_error(b->o->tool, "cannot read '%s': %s", path,
 				   strerror(errno));
@@ -132,6 +147,29 @@ static enum exit_code check_passes(const struct options *o,
 	return DONE;
 }
 
+static bool same_file(const struct stat *a, const char *path)
+{
+	struct stat b;
+
+	return !stat(path, &b) && a->st_dev == b.st_dev &&
+	       a->st_ino == b.st_ino;
+}
+
+bool build_reads(const struct build *b, const char *path)
+{
+	struct stat s;
+
+	if (stat(path, &s))
+		return false;
+	for (int i = 0; i < source_count(); i++)
+		if (source_nth(i)->file && same_file(&s, source_nth(i)->path))
+			return true;
+	for (int i = 0; i < b->files.at.n; i++)
+		if (same_file(&s, b->files.at.at[i]))
+			return true;
+	return false;
+}
+
 /* A new file for each try. */
 static bool open_explain(struct build *b)
 {
@@ -139,6 +177,10 @@ static bool open_explain(struct build *b)
 
 	if (!path)
 		return true;
+	if (*path && build_reads(b, path)) {
+		errno = EEXIST;
+		return false;
+	}
 	b->p.explain = *path ? fopen(path, "w") : stdout;
 	return b->p.explain;
 }
@@ -180,27 +222,56 @@ bool build_on_device(const struct build *b, enum device d)
 	return true;
 }
 
+static const struct placement *first_on(const struct build *b, enum device d)
+{
+	for (int i = 0; i < b->g->placements.n; i++)
+		if (b->g->placements.at[i]->device == d)
+			return b->g->placements.at[i];
+	return NULL;
+}
+
+bool build_one_device(const struct build *b)
+{
+	const struct placement *cpu = first_on(b, DEV_CPU);
+	const struct placement *cuda = first_on(b, DEV_CUDA);
+
+	if (!cpu || !cuda)
+		return true;
+	diag_error(cuda->span,
+		   "model '%s' is on cuda ('%s') and on cpu "
+		   "('%s'); a program is for one of them",
+		   b->g->name, cuda->name, cpu->name);
+	diag_note(cpu->span, "'%s' is on cpu", cpu->name);
+	return false;
+}
+
 /* The products of graphics processors are not our own. */
 static enum exit_code check_reproducible(const struct build *b)
 {
 	if (!option_given(b->o, OPT_reproducible) ||
 	    build_on_device(b, DEV_CPU))
 		return DONE;
-	return usage_error(b->o->tool, "--reproducible is for cpu, and model "
-				       "'%s' is on cuda", b->g->name);
+	return usage_error(b->o->tool,
+			   "--reproducible is for cpu, and model "
+			   "'%s' is on cuda ('%s')",
+			   b->g->name, first_on(b, DEV_CUDA)->name);
 }
 
 static enum exit_code run_once(struct build *b, const struct pass_options *p,
 			       bool *stopped)
 {
+	uint64_t seed;
 	bool good;
 
+	seed_read(b->o, &seed);
 	b->p = (struct program){
 		.arena = b->a, .g = b->g,
 		.reproducible = option_given(b->o, OPT_reproducible),
+		.simulate = option_given(b->o, OPT_simulate),
 		.memory_limit = b->p.memory_limit,
 		.memory_aim = b->p.memory_aim,
 		.memory_tries = b->p.memory_tries};
+	b->p.seed = seed;
 	good = open_explain(b) && passes_run(&b->p, p, stopped);
 	if (!close_explain(b))
 		return (enum exit_code)usage_error(

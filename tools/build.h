@@ -31,8 +31,12 @@ enum exit_code build_start(struct build *b, struct arena *a,
 /* Reads PATH; KEEP are more names to keep, or NULL. */
 enum exit_code build_read(struct build *b, const char *path,
 			  const char *keep);
+/* Whether PATH is a file that was read: a source, a const's data. */
+bool build_reads(const struct build *b, const char *path);
 /* All placements are of this kind. */
 bool build_on_device(const struct build *b, enum device d);
+/* False, and an error, if they are of both: nothing compiles that. */
+bool build_one_device(const struct build *b);
 /* Runs the passes; *stopped when an option ended them early. */
 enum exit_code build_passes(struct build *b, bool *stopped);
 /* BASE with '_' for what no name in an #include can have. */
@@ -47,6 +51,21 @@ enum exit_code build_executable(struct build *b, const char *base, int rank,
 				const char *path);
 enum exit_code build_object(struct build *b, const char *base,
 			    const char *path);
+
+/* ---- program.c: a model that is run at once ---- */
+
+/* Reads the model that O's first word names, for cpu. */
+enum exit_code program_read(struct build *b, struct arena *a,
+			    const struct options *o);
+/* Compiles it to the descriptor TO, and ends the build. */
+enum exit_code program_make(struct build *b, int to);
+
+/* ---- simulate.c ---- */
+
+/* The seed of --simulate, 0 where none is given. */
+bool seed_read(const struct options *o, uint64_t *seed);
+/* Compiles and runs what O asks for; returns only what went wrong. */
+enum exit_code simulate(struct arena *a, const struct options *o);
 
 /* ---- plan_check.c ---- */
 

@@ -123,9 +123,8 @@ void memory_complain(const struct build *b)
 		   (long long)peak, rank, option_value(b->o, OPT_memory));
 	for (int i = 0; v && i < SHOWN; i++) {
 		diag_note(span_of(v), "'%s' is %s on %s: %lld bytes",
-			  v->name ? v->name : op_info(v->def->op)->name,
-			  type_text(v->type), dist_text(v->dist),
-			  (long long)p->local[v->id].bytes);
+			  value_label(v), type_text(v->type),
+			  dist_text(v->dist), (long long)p->local[v->id].bytes);
 		v = next_largest(p, rank, v);
 	}
 	if (!b->front.automatic)

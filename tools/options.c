@@ -193,6 +193,7 @@ bool options_read(struct arena *a, enum tool tool, int argc, char **argv,
 
 		if (options && !strcmp(word, "--")) {
 			options = false;
+			out->before = out->words.n;
 		} else if (options && word[0] == '-' && word[1]) {
 			good &= word[1] == '-' ? read_long(&r, word) :
 						 read_short(&r, word);
@@ -202,6 +203,8 @@ bool options_read(struct arena *a, enum tool tool, int argc, char **argv,
 				options = false;
 		}
 	}
+	if (options)
+		out->before = out->words.n;
 	return good;
 }
 

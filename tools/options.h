@@ -13,7 +13,7 @@ enum tool { SBPC = 1, SBPRUN = 2 };
 enum option_id {	/* two spellings of one option have one id */
 	OPT_output, OPT_emit, OPT_per_rank, OPT_define, OPT_include, OPT_model,
 	OPT_keep, OPT_arch, OPT_optimize, OPT_cc, OPT_auto, OPT_memory,
-	OPT_reproducible, OPT_explain, OPT_topology,
+	OPT_reproducible, OPT_simulate, OPT_explain, OPT_topology,
 	OPT_plan_check, OPT_max_boxing_bytes, OPT_deny, OPT_depend,
 	OPT_depend_file, OPT_depend_target, OPT_include_dir, OPT_list_passes,
 	OPT_list_signatures, OPT_dump_before, OPT_dump_after, OPT_stop_after,
@@ -33,6 +33,7 @@ struct options {
 	/* What is no option. sbprun's end at the program: the rest is for
 	 * it. */
 	LIST(char *) words;
+	int before;		/* of the words: in front of "--" */
 };
 
 /* False after printing what is wrong with the command line. */

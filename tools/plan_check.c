@@ -34,7 +34,7 @@ static enum exit_code check_bytes(const struct program *p, const char *limit)
 		diag_error(b->span,
 			   "boxing: %s of '%s' receives %lld bytes on its "
 			   "busiest rank, more than --max-boxing-bytes=%s",
-			   from_to(b), b->value, (long long)b->recv_busiest,
+			   from_to(b), b->label, (long long)b->recv_busiest,
 			   limit);
 		diag_trail(b->trail);
 	}
@@ -118,7 +118,7 @@ static enum exit_code check_denied(const struct build *b, const char *given)
 		diag_error(x->span,
 			   "boxing: %s of '%s' by %s is denied by "
 			   "--deny='%s'",
-			   from_to(x), x->value, x->algorithm, given);
+			   from_to(x), x->label, x->algorithm, given);
 		diag_trail(x->trail);
 	}
 	return diag_errors() ? ERRORS : DONE;
@@ -140,29 +140,64 @@ static enum exit_code malformed(const struct committed *c, const char *what)
 		what);
 }
 
+/* What is compared of a boxing is all there. */
+static bool well_formed(const json_t *o)
+{
+	static const char *const texts[] = {"value", "phase", "from", "to"};
+
+	for (int i = 0; i < 4; i++)
+		if (!json_is_string(json_object_get(o, texts[i])))
+			return false;
+	return json_is_integer(json_object_get(o, "recv_busiest")) &&
+	       json_is_integer(json_object_get(o, "recv_total"));
+}
+
+static enum exit_code check_form(const struct committed *c)
+{
+	static const char *const numbers[] = {"world", "recv_busiest"};
+	const json_t *peak = json_object_get(c->root, "peak_memory");
+	size_t n = json_array_size(c->boxing);
+
+	if (!json_is_array(c->boxing))
+		return malformed(c, "no list 'boxing'");
+	for (int i = 0; i < 2; i++)
+		if (!json_is_integer(json_object_get(c->root, numbers[i])))
+			return malformed(
+				c, text_brief("no number '%s'", numbers[i]));
+	if (!json_is_integer(json_object_get(peak, "bytes")))
+		return malformed(c, "no number 'bytes' in 'peak_memory'");
+	for (size_t i = 0; i < n; i++)
+		if (!well_formed(json_array_get(c->boxing, i)))
+			return malformed(c, text_brief("boxing %zu lacks a "
+						       "field",
+						       i + 1));
+	return DONE;
+}
+
 static enum exit_code load(struct committed *c)
 {
 	json_error_t e;
 	FILE *f = fopen(c->path, "r");
+	int unread;
 
 	if (!f)
 		return (enum exit_code)usage_error(SBPC, "cannot read '%s': %s",
 						   c->path, strerror(errno));
 	c->root = json_loadf(f, 0, &e);
+	unread = ferror(f) ? errno : 0;
 	fclose(f);
+	if (unread)
+		return (enum exit_code)usage_error(SBPC, "cannot read '%s': %s",
+						   c->path, strerror(unread));
 	if (!c->root)
 		return (enum exit_code)usage_error(SBPC, "%s:%d:%d: %s",
 						   c->path, e.line, e.column,
 						   e.text);
 	c->boxing = json_object_get(c->root, "boxing");
-	if (!json_is_array(c->boxing))
-		return malformed(c, "no list 'boxing'");
-	if (!json_is_integer(json_object_get(c->root, "world")))
-		return malformed(c, "no number 'world'");
 	c->used = calloc(json_array_size(c->boxing) + 1, sizeof *c->used);
 	if (!c->used)
 		bug("out of memory");
-	return DONE;
+	return check_form(c);
 }
 
 static bool same_text(const json_t *o, const char *key, const char *s)
@@ -204,7 +239,7 @@ static void report_new(const struct committed *c, const struct boxing *b)
 	diag_error(b->span,
 		   "plan: %s of '%s' is not in '%s': %lld bytes on the "
 		   "busiest rank, %lld in all",
-		   from_to(b), b->value, c->path, (long long)b->recv_busiest,
+		   from_to(b), b->label, c->path, (long long)b->recv_busiest,
 		   (long long)b->recv_total);
 	diag_trail(b->trail);
 }
@@ -228,7 +263,7 @@ static void compare_boxing(struct committed *c, const struct boxing *b)
 		diag_error(b->span,
 			   "plan: %s of '%s' receives %lld bytes %s; in '%s' "
 			   "it is %lld",
-			   from_to(b), b->value, (long long)now[i], where[i],
+			   from_to(b), b->label, (long long)now[i], where[i],
 			   c->path, (long long)was);
 		diag_trail(b->trail);
 		return;

@@ -292,6 +292,8 @@ static enum exit_code check_device(const struct job *j)
 	bool compiles = j->kind == EXECUTABLE || j->kind == OBJECT ||
 			j->kind == LIBRARY || j->kind == C || cuda;
 
+	if (compiles && !build_one_device(&j->b))
+		return ERRORS;
 	if (!compiles || build_on_device(&j->b, cuda ? DEV_CUDA : DEV_CPU))
 		return DONE;
 	if (cuda)
@@ -354,6 +356,17 @@ static enum exit_code check_kind(const struct job *j)
 		return (enum exit_code)usage_error(
 			SBPC, "--arch is for cpu code: give nvcc its -arch "
 			      "when it compiles what --emit=cuda writes");
+	if (j->kind != EXECUTABLE && option_given(&j->o, OPT_per_rank))
+		return (enum exit_code)usage_error(
+			SBPC,
+			"--per-rank is for executables, not for "
+			"--emit=%s",
+			kind_names[j->kind]);
+	if (option_given(&j->o, OPT_depend_target) &&
+	    !option_given(&j->o, OPT_depend) &&
+	    !option_given(&j->o, OPT_depend_file))
+		return (enum exit_code)usage_error(
+			SBPC, "-MT names the target of -MD or -MF");
 	return DONE;
 }
 
@@ -383,6 +396,35 @@ static enum exit_code compile(struct job *j)
 	return code;
 }
 
+static enum exit_code written_twice(const char *path)
+{
+	return (enum exit_code)usage_error(SBPC, "'%s' would be written twice",
+					   path);
+}
+
+/* Nothing that is written replaces what was read, or another output. */
+static enum exit_code check_outputs(const struct job *j)
+{
+	const char *explain = option_value(&j->o, OPT_explain);
+
+	for (int i = 0; i < j->outputs.path.n; i++) {
+		const char *path = j->outputs.path.at[i];
+
+		if (build_reads(&j->b, path))
+			return (enum exit_code)usage_error(
+				SBPC,
+				"'%s' was read, and would be "
+				"overwritten",
+				path);
+		for (int k = 0; k < i; k++)
+			if (!strcmp(j->outputs.path.at[k], path))
+				return written_twice(path);
+		if (explain && !strcmp(explain, path))
+			return written_twice(path);
+	}
+	return DONE;
+}
+
 static enum exit_code run(struct job *j, struct arena *a)
 {
 	enum exit_code code;
@@ -401,6 +443,8 @@ static enum exit_code run(struct job *j, struct arena *a)
 	if (!code)
 		code = compile(j);
 	build_end(&j->b);
+	if (!code)
+		code = check_outputs(j);
 	if (code)
 		outputs_abort(&j->outputs);
 	else if (!outputs_commit(&j->outputs))
@@ -432,7 +476,11 @@ int main(int argc, char **argv)
 
 	if (!options_read(a, SBPC, argc, argv, &j.o))
 		code = USAGE;
-	else if (!answers(&j.o))
+	else if (answers(&j.o))
+		code = DONE;
+	else if (option_given(&j.o, OPT_simulate))
+		code = simulate(a, &j.o);
+	else
 		code = run(&j, a);
 	if (fflush(stdout) || ferror(stdout))
 		code = code ? code : USAGE;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,77 +58,6 @@ static int read_options(const struct options *o, struct launch *l)
 
 /* ---- a .sbp file ---- */
 
-/* The names after the program's --show: they are kept. */
-static const char *shown(struct arena *a, const struct options *o)
-{
-	const char *names = "";
-
-	for (int i = 1; i < o->words.n; i++) {
-		const char *word = o->words.at[i], *value = NULL;
-
-		if (!strncmp(word, "--show=", 7))
-			value = word + 7;
-		else if (!strcmp(word, "--show") && i + 1 < o->words.n)
-			value = o->words.at[++i];
-		if (value)
-			names = arena_text(a, "%s,%s", names, value);
-	}
-	return *names ? names : NULL;
-}
-
-/* Copies the file PATH to the descriptor TO. */
-static bool copy_to(const char *path, int to)
-{
-	int from = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat s;
-	off_t left;
-
-	if (from < 0 || fstat(from, &s))
-		return false;
-	for (left = s.st_size; left > 0;) {
-		ssize_t n = sendfile(to, from, NULL, (size_t)left);
-
-		if (n <= 0)
-			break;
-		left -= n;
-	}
-	close(from);
-	return left == 0;
-}
-
-/* "dir/net.sbp" gives "net". */
-static const char *base_of(struct arena *a, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-
-	return base_clean(a, arena_text(a, "%.*s", (int)strlen(name) - 4,
-					name));
-}
-
-/* The linker writes to a directory of its own; the result goes to TO. */
-static enum exit_code link_to(struct build *b, const char *base, int to)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_text(b->a, "%s/sbprun-XXXXXX",
-			       tmp && *tmp ? tmp : "/tmp");
-	enum exit_code code;
-	char *path;
-
-	if (!mkdtemp(dir))
-		return (enum exit_code)usage_error(SBPRUN,
-						   "cannot make '%s': %s", dir,
-						   strerror(errno));
-	path = arena_text(b->a, "%s/program", dir);
-	code = build_executable(b, base, -1, path);
-	if (!code && !copy_to(path, to))
-		code = (enum exit_code)usage_error(
-			SBPRUN, "cannot copy '%s': %s", path, strerror(errno));
-	unlink(path);
-	rmdir(dir);
-	return code;
-}
-
 struct model_job {
 	struct arena *a;
 	const struct options *o;
@@ -139,31 +66,17 @@ struct model_job {
 
 static enum exit_code compile(const struct model_job *r, int program, int *world)
 {
-	const char *path = r->o->words.at[0];
-	const char *base = base_of(r->a, path);
 	struct build b;
-	bool stopped = false;
-	enum exit_code code = build_start(&b, r->a, r->o);
+	enum exit_code code = program_read(&b, r->a, r->o);
 
-	if (!code)
-		code = build_read(&b, path, shown(r->a, r->o));
 	if (code)
 		return code;
 	*world = b.g->world;
 	if (r->n && r->n != *world)
 		return (enum exit_code)usage_error(
-			SBPRUN, "'%s' is for %d rank%s, but -n is %d", path,
+			SBPRUN, "'%s' is for %d rank%s, but -n is %d", b.path,
 			*world, *world == 1 ? "" : "s", r->n);
-	if (!build_on_device(&b, DEV_CPU))
-		return (enum exit_code)usage_error(
-			SBPRUN, "'%s' is for cuda: sbpc --emit=cuda writes "
-				"it, nvcc compiles that", path);
-	code = build_passes(&b, &stopped);
-	if (!code)
-		code = build_emit(&b, base);
-	if (!code)
-		code = link_to(&b, base, program);
-	return code;
+	return program_make(&b, program);
 }
 
 /* In a child. Sets *program and *world. */
@@ -202,6 +115,26 @@ static bool is_model(const char *path)
 	return n > 4 && !strcmp(path + n - 4, ".sbp");
 }
 
+/* A program has been compiled already. */
+static int check_program(const struct options *o)
+{
+	static const enum option_id id[] = {
+		OPT_define, OPT_include,     OPT_model, OPT_keep,
+		OPT_arch,   OPT_optimize,    OPT_cc,    OPT_auto,
+		OPT_memory, OPT_reproducible};
+	static const char *const name[] = {
+		"-D", "-I",   "--model", "--keep",   "--arch",
+		"-O", "--cc", "--auto",  "--memory", "--reproducible"};
+
+	for (size_t i = 0; i < sizeof id / sizeof *id; i++)
+		if (option_given(o, id[i]))
+			return usage_error(SBPRUN,
+					   "%s is for a .sbp file, and "
+					   "'%s' is a program",
+					   name[i], o->words.at[0]);
+	return 0;
+}
+
 static int run(struct arena *a, const struct options *o)
 {
 	struct launch l = {.program = -1};
@@ -216,9 +149,11 @@ static int run(struct arena *a, const struct options *o)
 	l.argv = argv;
 	if (is_model(argv[0])) {
 		code = compile_model(&r, &l.program, &world);
-		if (code)
-			return code;
+	} else {
+		code = check_program(o);
 	}
+	if (code)
+		return code;
 	if (!l.n)
 		l.n = world;
 	return launch(&l);

@@ -1,7 +1,7 @@
 /*
- * random.h: Philox4x32-10, a generator without state. Every number is a pure
- * function of (seed, purpose, step, global index), so it does not depend on
- * how a tensor is distributed. Shared by the runtime and by emitted kernels.
+ * sbp_random.h: Philox4x32-10, a generator without state. Every number is a
+ * pure function of (seed, purpose, step, global index), so it does not depend
+ * on how a tensor is distributed. Shared by the runtime and emitted kernels.
  * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
  */
 #ifndef SBP_RANDOM_H

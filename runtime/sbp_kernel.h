@@ -1,5 +1,5 @@
 /*
- * kernel.h: what emitted kernels are made of. A vector of 16 f32 lanes with
+ * sbp_kernel.h: what emitted kernels are made of. A vector of 16 f32 lanes with
  * one meaning on every processor: AVX-512, AVX2 and plain code give the same
  * bits (SLEEF's finz family; its cinz family where there is no FMA).
  *
@@ -14,10 +14,11 @@
 #define SBP_KERNEL_H
 
 #include "sbp.h"
-#include "random.h"
+#include "sbp_random.h"
 
 /* Vectors wider than the processor's are passed between inlined functions
- * only, so the warning on their ABI says nothing. */
+ * only, so the warning on their ABI says nothing. gcc's note on the same, once
+ * a file, obeys no pragma: -Wno-psabi, or -march for AVX-512, ends it. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #define SBP_INLINE static inline __attribute__((always_inline, unused))
@@ -673,34 +674,38 @@ static inline int64_t i64_cast(double x)
 	return x >= 0x1p63 ? INT64_MAX : i_cast(x, -0x1p63, 0x1p63);
 }
 
-/* ---- products of f32 matrices: gemm.c; n as it is, t transposed ---- */
+/* ---- products of dense f32 matrices: gemm.c; n as it is, t transposed ---- */
 
 static inline sbp_status sbp_gemm_nn(sbp_model *m, int64_t rows, int64_t cols,
 				     int64_t inner, const float *a,
 				     const float *b, float *c)
 {
-	return sbp_gemm(m, SBP_F32, 0, 0, rows, cols, inner, a, b, c);
+	return sbp_gemm(m, SBP_F32, 0, 0, rows, cols, inner, a, inner, b,
+			cols, c);
 }
 
 static inline sbp_status sbp_gemm_nt(sbp_model *m, int64_t rows, int64_t cols,
 				     int64_t inner, const float *a,
 				     const float *b, float *c)
 {
-	return sbp_gemm(m, SBP_F32, 0, 1, rows, cols, inner, a, b, c);
+	return sbp_gemm(m, SBP_F32, 0, 1, rows, cols, inner, a, inner, b,
+			inner, c);
 }
 
 static inline sbp_status sbp_gemm_tn(sbp_model *m, int64_t rows, int64_t cols,
 				     int64_t inner, const float *a,
 				     const float *b, float *c)
 {
-	return sbp_gemm(m, SBP_F32, 1, 0, rows, cols, inner, a, b, c);
+	return sbp_gemm(m, SBP_F32, 1, 0, rows, cols, inner, a, rows, b,
+			cols, c);
 }
 
 static inline sbp_status sbp_gemm_tt(sbp_model *m, int64_t rows, int64_t cols,
 				     int64_t inner, const float *a,
 				     const float *b, float *c)
 {
-	return sbp_gemm(m, SBP_F32, 1, 1, rows, cols, inner, a, b, c);
+	return sbp_gemm(m, SBP_F32, 1, 1, rows, cols, inner, a, rows, b,
+			inner, c);
 }
 
 #endif
