@@ -77,8 +77,8 @@ struct outbox {
 struct correspondent {
 	uint64_t finished;		/* moves that it is known to have */
 	struct {
-		int next;      /* the first place not looked at */
-		uint64_t seen; /* the number before it */
+		int next;		/* the first place not looked at */
+		uint64_t seen;		/* the number before it */
 	} in[RINGS];
 };
 
