@@ -140,6 +140,45 @@ def test_placements(directory):
             expect("simulated 5 ranks, 4 steps of" in said, said)
 
 
+# Each rank of a pair writes half of the other's sums, in the summands' place.
+PAIR = """placement p = cpu[0..2]
+model pair on p {
+  input x: f32[96, 64] on (S(0))
+  param w: f32[96, 64] on (S(0)) = normal(0, 1)
+  g = transpose(x, 0, 1) @ w
+  h = (g on (B)) + 1
+  k = transpose(x, 0, 1) @ (w + 1)
+  y = (k on (B)) * h
+  output y
+}
+"""
+
+# The first rank runs ahead of the second, as far as its messages have room.
+AHEAD = """placement a = cpu[0]
+placement b = cpu[1]
+model ahead on a {
+  input x: f32[96, 8] on a(B)
+  s = x + 1 on a(B)
+  t = s * 2 on a(B)
+  u = s * 3 on a(B)
+  y = (s on b(B)) * (t on b(B)) + (u on b(B))
+  output y
+}
+"""
+
+
+def test_two_ranks(directory):
+    for name, text, x in (("pair", PAIR, normal(96, 64)),
+                          ("ahead", AHEAD, normal(96, 8))):
+        path = os.path.join(directory, name + ".sbp")
+        with open(path, "w") as f:
+            f.write(text)
+        same(directory, path, [], [*save(directory, x=x), "--steps", "5",
+                                   "--output", "y=y"], ["y"],
+             f"{name}: simulated 2 ranks, 5 steps of",
+             [f"--simulate={seed}" for seed in range(8)])
+
+
 MANY = """placement line = cpu[0..300]
 model many on line {
   input x: f32[300, 2] on (S(0))
@@ -276,5 +315,5 @@ def test_cuda(directory):
 
 
 main(test_small, test_compilers, test_fashion, test_gpt2, test_placements,
-     test_many_ranks, test_broken_programs, test_options,
+     test_two_ranks, test_many_ranks, test_broken_programs, test_options,
      test_program_options, test_failing_step, test_cuda)
