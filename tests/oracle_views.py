@@ -139,17 +139,18 @@ class Program:
             [f"  output {name}" for name in self.want] + ["}"]) + "\n"
 
 
-def check(directory, seed, *options):
+def check(directory, seed, *command):
+    """Runs the program of a seed by COMMAND, sbprun unless it is given."""
     p = Program(seed)
     with open(f"{directory}/m.sbp", "w") as f:
         f.write(p.text())
-    command = [SBPRUN, "-n", int(np.prod(p.extents)), "m.sbp"]
+    files = []
     for name, array in p.feed.items():
         np.save(f"{directory}/{name}.npy", array)
-        command += ["--input", f"{name}={name}.npy"]
+        files += ["--input", f"{name}={name}.npy"]
     for name in p.want:
-        command += ["--output", f"{name}={name}.npy"]
-    run(*command[:3], *options, *command[3:], cwd=directory)
+        files += ["--output", f"{name}={name}.npy"]
+    run(*(command or [SBPRUN, "m.sbp"]), *files, cwd=directory)
     for name, want in p.want.items():
         got = np.load(f"{directory}/{name}.npy")
         want = np.asarray(want).astype("f4")
@@ -165,7 +166,13 @@ def random_readers(directory):
 
 def reproducible(directory):
     for seed in range(PROGRAMS, PROGRAMS + 6):
-        check(directory, seed, "--reproducible")
+        check(directory, seed, SBPRUN, "--reproducible", "m.sbp")
+
+
+def simulated(directory):
+    """No other rank writes what is read in place."""
+    for seed in range(PROGRAMS + 6, PROGRAMS + 10):
+        check(directory, seed, SBPC, "--simulate=3", "m.sbp", "--")
 
 
 LARGE = """
@@ -284,4 +291,4 @@ def states(directory):
 
 if __name__ == "__main__":
     os.environ.setdefault("SBP_TIMEOUT", "60")
-    main(random_readers, reproducible, large, in_place, one_reader_copies, states)
+    main(random_readers, reproducible, simulated, large, in_place, one_reader_copies, states)
