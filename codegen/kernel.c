@@ -452,7 +452,7 @@ bool kernel_call(struct emitter *e, const struct node *n, struct call *c)
 	case K_CALL:
 		if (last->op == OP_matmul)
 			call_gemm(e, n, c);
-		else if (!call_routine(e, n, c) && !call_index(e, n, c))
+		else if (!call_routine(e, n, c))
 			bug("node %d: no kernel for %s", n->id,
 			    op_info(last->op)->name);
 		return true;

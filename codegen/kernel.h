@@ -214,8 +214,8 @@ static inline int rank_of(const struct value *v)
 }
 
 void call_gemm(struct emitter *e, const struct node *n, struct call *c);
+/* False where N has no routine. */
 bool call_routine(struct emitter *e, const struct node *n, struct call *c);
-bool call_index(struct emitter *e, const struct node *n, struct call *c);
 
 /* One routine that is being written. */
 struct routine {
@@ -225,6 +225,10 @@ struct routine {
 	struct params p;
 	struct lines l;
 };
+/* What writes the routine of an operator, or NULL. */
+typedef void (*Writer)(struct routine *r);
+Writer move_writer(enum op op);
+Writer index_writer(enum op op);
 void routine_start(struct routine *r, struct emitter *e, const struct node *n);
 /* The parameter that input I of its node is. */
 const char *routine_input(struct routine *r, int i);

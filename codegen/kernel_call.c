@@ -190,6 +190,22 @@ void routine_copy(struct routine *r, const char *to, const char *from,
 	}
 }
 
+bool call_routine(struct emitter *e, const struct node *n, struct call *c)
+{
+	Writer write = move_writer(n->op);
+	struct routine r;
+
+	if (!write)
+		write = index_writer(n->op);
+	if (!write)
+		return false;
+	routine_start(&r, e, n);
+	write(&r);
+	put_close(&r.l, 1);
+	routine_done(&r, c);
+	return true;
+}
+
 /* ---- products ---- */
 
 struct product {

@@ -184,30 +184,18 @@ static void write_one_hot(struct routine *r)
 	    expr_put(r->a, t, expr_literal(r->a, t, 1, 1)));
 }
 
-bool call_index(struct emitter *e, const struct node *n, struct call *c)
+Writer index_writer(enum op op)
 {
-	void (*write)(struct routine *r) = NULL;
-	struct routine r;
-
-	switch (n->op) {
+	switch (op) {
 	case OP_gather:
-		write = write_gather;
-		break;
+		return write_gather;
 	case OP_scatter_add:
-		write = write_scatter_add;
-		break;
+		return write_scatter_add;
 	case OP_take:
-		write = write_take;
-		break;
+		return write_take;
 	case OP_one_hot:
-		write = write_one_hot;
-		break;
+		return write_one_hot;
 	default:
-		return false;
+		return NULL;
 	}
-	routine_start(&r, e, n);
-	write(&r);
-	put_close(&r.l, 1);
-	routine_done(&r, c);
-	return true;
 }

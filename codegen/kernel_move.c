@@ -365,41 +365,26 @@ static void write_random(struct routine *r)
 	    expr_put(r->a, t, x));
 }
 
-bool call_routine(struct emitter *e, const struct node *n, struct call *c)
+Writer move_writer(enum op op)
 {
-	void (*write)(struct routine *r) = NULL;
-	struct routine r;
-
-	switch (n->op) {
+	switch (op) {
 	case OP_permute:
-		write = write_permute;
-		break;
+		return write_permute;
 	case OP_slice:
-		write = write_slice;
-		break;
+		return write_slice;
 	case OP_concat:
-		write = write_concat;
-		break;
+		return write_concat;
 	case OP_pad:
-		write = write_pad;
-		break;
+		return write_pad;
 	case OP_argmax:
-		write = write_argmax;
-		break;
+		return write_argmax;
 	case OP_iota:
-		write = write_iota;
-		break;
+		return write_iota;
 	case OP_uniform:
 	case OP_normal:
 	case OP_bernoulli:
-		write = write_random;
-		break;
+		return write_random;
 	default:
-		return false;
+		return NULL;
 	}
-	routine_start(&r, e, n);
-	write(&r);
-	put_close(&r.l, 1);
-	routine_done(&r, c);
-	return true;
 }

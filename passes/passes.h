@@ -240,6 +240,8 @@ struct flow {
 	int64_t parts;		/* how many are combined */
 };
 void flow_of(Dist from, Dist to, struct flow *f);
+/* Of N numbers, or 0. */
+int64_t greatest(const int64_t *v, int n);
 bool dist_same_place(Dist a, Dist b);
 
 /* Ranks of two placements and where they are in each. */

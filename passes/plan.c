@@ -152,16 +152,6 @@ static struct memo *memo_of(Type t, Dist from, Dist to)
 
 /* ---- predictions ---- */
 
-static int64_t greatest(const int64_t *v, int n)
-{
-	int64_t most = 0;
-
-	for (int i = 0; i < n; i++)
-		if (v[i] > most)
-			most = v[i];
-	return most;
-}
-
 static double route_seconds(Type t, Dist from, const struct route *r,
 			    int ranks)
 {

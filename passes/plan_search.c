@@ -49,16 +49,6 @@ struct search {
 	int64_t cost, total; /* of best */
 };
 
-static int64_t greatest(const int64_t *v, int n)
-{
-	int64_t most = 0;
-
-	for (int i = 0; i < n; i++)
-		if (v[i] > most)
-			most = v[i];
-	return most;
-}
-
 static int64_t sum(const int64_t *v, int n)
 {
 	int64_t all = 0;

@@ -24,16 +24,6 @@ bool predict_has_topology(void)
 	return topology != NULL;
 }
 
-static int64_t greatest(const int64_t *v, int n)
-{
-	int64_t most = 0;
-
-	for (int i = 0; i < n; i++)
-		if (v[i] > most)
-			most = v[i];
-	return most;
-}
-
 /* All receipts pass one kind of link. */
 static double seconds_by(struct mesh_link l, const int64_t *recv,
 			 const int64_t *local, int n)

@@ -7,6 +7,16 @@
 
 #include "passes/passes.h"
 
+int64_t greatest(const int64_t *v, int n)
+{
+	int64_t most = 0;
+
+	for (int i = 0; i < n; i++)
+		if (v[i] > most)
+			most = v[i];
+	return most;
+}
+
 /* ---- what a move does on each mesh axis ---- */
 
 bool dist_same_place(Dist a, Dist b)

@@ -15,19 +15,10 @@ import tempfile
 import numpy as np
 
 from common import SBPC, SBPRUN
+from oracle_conversions import PLACEMENTS, R0, R1
 from snippets import TIMEOUT, Snippet, Tally, literal
 
-HEAD = """
-placement one = cpu[0]
-placement pair = cpu[0, 1]
-placement other = cpu[2, 3]
-placement three = cpu[0, 1, 2]
-placement line = cpu[0, 1, 2, 3]
-placement grid = cpu[[0, 1], [2, 3]]
-model m on line {
-"""
-R0 = [[4, 6, 5, 20], [6, 8, 9, 0], [3, 7, 5, 0], [6, 8, 9, 0]]
-R1 = [[2, 10, 10, 7], [3, 9, 10, 5], [4, 6, 6, 9], [6, 8, 6, 4]]
+HEAD = PLACEMENTS + "model m on line {\n"
 
 
 def f32(x):

@@ -28,6 +28,7 @@ import time
 
 import numpy as np
 
+import random_maker
 import random_program
 from common import BIN
 from oracle_ops_all import NUMPY, parse, piece, read_show, reduce_parts
@@ -289,7 +290,7 @@ class Shrinker:
 
 def one(checker, seed, checks, keep):
     """Tests the program of SEED; True if it is right."""
-    program = random_program.generate(seed)
+    program = random_maker.generate(seed)
     try:
         checker.check(program, checks)
         return True

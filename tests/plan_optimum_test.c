@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "passes/passes.h"
+#include "tests/optimum.h"
 
 static int passed, failed;
 
@@ -205,20 +206,6 @@ static void new_board(struct board *b, struct arena *a, const int mesh[2],
 }
 
 /* ---- all paths ---- */
-
-struct optimum {
-	int64_t busiest, total;
-	int moves;
-};
-
-static void compare(struct optimum *best, struct optimum o)
-{
-	if (o.busiest < best->busiest ||
-	    (o.busiest == best->busiest &&
-	     (o.moves < best->moves ||
-	      (o.moves == best->moves && o.total < best->total))))
-		*best = o;
-}
 
 static void add_path(const struct board *b, const int *at, int moves,
 		     struct optimum *best)

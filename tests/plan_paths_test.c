@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "passes/passes.h"
+#include "tests/optimum.h"
 
 static int passed, failed;
 
@@ -259,20 +260,6 @@ static void fill_moves(struct board *b)
 }
 
 /* ---- all paths ---- */
-
-struct optimum {
-	int64_t busiest, total;
-	int moves;
-};
-
-static void compare(struct optimum *best, struct optimum o)
-{
-	if (o.busiest < best->busiest ||
-	    (o.busiest == best->busiest &&
-	     (o.moves < best->moves ||
-	      (o.moves == best->moves && o.total < best->total))))
-		*best = o;
-}
 
 /* All ways on from state AT, which MOVES moves led to: SUM by rank. */
 static void extend(const struct board *b, int at, int to, int moves,

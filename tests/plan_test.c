@@ -298,15 +298,6 @@ static bool same_values(const struct tensor *x, const struct tensor *y)
 
 static struct tensor buffers[3];
 
-static int64_t greatest(const int64_t *v)
-{
-	int64_t most = 0;
-
-	for (int i = 0; i < MAX_RANKS; i++)
-		most = v[i] > most ? v[i] : most;
-	return most;
-}
-
 static void check_bytes(const struct boxing *b, const int64_t *recv)
 {
 	int64_t total = 0, size = dtype_size(b->type.dtype);
@@ -314,8 +305,8 @@ static void check_bytes(const struct boxing *b, const int64_t *recv)
 
 	for (int i = 0; i < MAX_RANKS; i++)
 		total += recv[i] * size;
-	check(b->recv_busiest == greatest(recv) * size, "busiest", b->type,
-	      b->from, b->to);
+	check(b->recv_busiest == greatest(recv, MAX_RANKS) * size, "busiest",
+	      b->type, b->from, b->to);
 	check(b->recv_total == total, "total", b->type, b->from, b->to);
 	check(b->recv_busiest >= b->lower_bound, "below the bound", b->type,
 	      b->from, b->to);
@@ -344,8 +335,8 @@ static void convert(Type t, Dist from, Dist to)
 			total += each[r] * dtype_size(t.dtype);
 		}
 		check(traffic.total == total &&
-			      traffic.busiest ==
-				      greatest(each) * dtype_size(t.dtype),
+			      traffic.busiest == greatest(each, MAX_RANKS) *
+							 dtype_size(t.dtype),
 		      "bytes of a move", t, x->d, b.step[i]);
 		swap = x;
 		x = y;
