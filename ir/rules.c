@@ -44,12 +44,12 @@ bool rule_shape(const struct node *n, Shape *s)
 		return node_fail(n, "a shape of %d axes, more than %d", count,
 				 MAX_RANK);
 	s->rank = count;
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count; i++)
 		s->d[i] = d[i];
+	for (i = 0; i < count; i++)
 		if (d[i] < -1)
 			return node_fail(n, "extent %lld in %s",
 					 (long long)d[i], shape_text(*s));
-	}
 	return true;
 }
 

@@ -158,7 +158,8 @@ def test_idle_options(directory):
             (["m.ir", "-D", "a=1"], "-D is for the source"),
             (["m.ir", "--auto"], "--auto is for the source")):
         refused(directory, SBPC, arguments, text)
-    for option in (["-D", "a=1"], ["--memory=1MiB"], ["-O3"]):
+    for option in (["-D", "a=1"], ["--memory=1MiB"], ["-O3"],
+                   ["--topology=no"]):
         refused(directory, SBPRUN, [*option, "-n", "2", "./m"],
                 "is for a .sbp file, and './m' is a program")
 

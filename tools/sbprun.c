@@ -118,20 +118,24 @@ static bool is_model(const char *path)
 /* A program has been compiled already. */
 static int check_program(const struct options *o)
 {
-	static const enum option_id id[] = {
-		OPT_define, OPT_include,     OPT_model, OPT_keep,
-		OPT_arch,   OPT_optimize,    OPT_cc,    OPT_auto,
-		OPT_memory, OPT_reproducible};
-	static const char *const name[] = {
-		"-D", "-I",   "--model", "--keep",   "--arch",
-		"-O", "--cc", "--auto",  "--memory", "--reproducible"};
+	static const struct {
+		enum option_id id;
+		const char *name;
+	} idle[] = {
+		{OPT_define, "-D"},	    {OPT_include, "-I"},
+		{OPT_model, "--model"},	    {OPT_keep, "--keep"},
+		{OPT_arch, "--arch"},	    {OPT_optimize, "-O"},
+		{OPT_cc, "--cc"},	    {OPT_auto, "--auto"},
+		{OPT_memory, "--memory"},   {OPT_reproducible, "--reproducible"},
+		{OPT_topology, "--topology"},
+	};
 
-	for (size_t i = 0; i < sizeof id / sizeof *id; i++)
-		if (option_given(o, id[i]))
+	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+		if (option_given(o, idle[i].id))
 			return usage_error(SBPRUN,
 					   "%s is for a .sbp file, and "
 					   "'%s' is a program",
-					   name[i], o->words.at[0]);
+					   idle[i].name, o->words.at[0]);
 	return 0;
 }
 
