@@ -22,8 +22,8 @@ enum { CACHE_LINE = 64, PAGE = 4096 };
 /* Of a message, and of one that has room on the line of its number; places
  * for either. */
 enum { MAIL_BYTES = 8192 - CACHE_LINE, NOTE_BYTES = CACHE_LINE - 8 };
-enum { MAILS = 2, NOTES = 64 };
-enum { CONTROL_BYTES = 2 * 4096 + MAILS * 8192 };
+enum { MAILS = 2, NOTES = 256 };
+enum { CONTROL_BYTES = 5 * 4096 + MAILS * 8192 };
 
 /* Where a rank stands; see struct control. */
 enum standing { STANDING_RUNS, STANDING_FAILED, STANDING_CLOSED };

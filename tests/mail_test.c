@@ -10,7 +10,15 @@
 
 #include "runtime/private.h"
 
-enum { WORLD = 3, MOVES = 170, STEPS = 40, MOST = 400 };
+enum {
+	WORLD = 3,
+	MOVES = 8 * NOTES / 3,		/* the sender goes round in a step */
+	AGAIN = 2 * NOTES / 3,		/* between messages to rank 2 */
+	ONE_BACK = 25 * NOTES / 16,
+	TWO_BACK = 15 * NOTES / 8,
+	STEPS = 20,
+	MOST = 400
+};
 
 static const int64_t from_at[] = {0}, to_at[] = {4096}, bytes[] = {8192};
 static const sbp_placement on[WORLD] = {{"zero", 1, {1}, NULL, 0},
@@ -39,11 +47,11 @@ static void set_moves(int64_t n)
 		moves[i] = (sbp_move){.how = &out_one, .value = "x", .line = 1,
 				      .id = i, .from_at = from_at,
 				      .to_at = to_at};
-		if (i % 42 == 41)
+		if (i % AGAIN == AGAIN - 1)
 			moves[i].how = &out_two;
-		else if (i == 100)
+		else if (i == ONE_BACK)
 			moves[i].how = &back_one;
-		else if (i == 120)
+		else if (i == TWO_BACK)
 			moves[i].how = &back_two;
 	}
 }
