@@ -122,7 +122,7 @@ static sbp_status check_written_once(const struct options *o, sbp_message *e)
 
 	for (int i = 0; (path = nth_written(o, i)); i++)
 		for (int k = 0; k < i; k++)
-			if (strcmp(nth_written(o, k), path) == 0)
+			if (file_same(nth_written(o, k), path))
 				return message_set(e, SBP_USAGE,
 						   "'%s' would be written "
 						   "twice",

@@ -167,21 +167,54 @@ static sbp_status writer_name(sbp_writer *w, const char *path, sbp_message *e)
 	return message_set(e, SBP_FAILED, "%s: out of memory", path);
 }
 
-/* Of a file in the folder that PATH names; looked up like the temporary file
- * itself, so a name that is too long is found too. */
-static bool may_create(const char *path, const char *temporary)
+/* The folder that PATH is in; the caller frees it. */
+static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* Looked up like the temporary file itself, so a name that is too long is
+ * found too. */
+static bool may_create(const char *path, const char *temporary)
+{
 	struct stat s;
 	char *folder;
 	bool may;
 
 	if (lstat(temporary, &s) && errno != ENOENT)
 		return false;
-	folder = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
-	may = !access(folder ? folder : ".", W_OK | X_OK);
+	folder = folder_of(path);
+	may = folder && !access(folder, W_OK | X_OK);
 	free(folder);
 	return may;
+}
+
+static const char *name_in_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool file_same(const char *a, const char *b)
+{
+	struct stat s, t;
+	char *x, *y;
+	bool same;
+
+	if (!strcmp(a, b))
+		return true;
+	if (strcmp(name_in_folder(a), name_in_folder(b)))
+		return false;
+	x = folder_of(a);
+	y = folder_of(b);
+	same = x && y && !stat(x, &s) && !stat(y, &t) && s.st_dev == t.st_dev &&
+	       s.st_ino == t.st_ino;
+	free(x);
+	free(y);
+	return same;
 }
 
 sbp_status writer_check(const char *path, sbp_message *e)

@@ -59,6 +59,8 @@ sbp_status file_read_box(const sbp_file *f, uint64_t offset, int width,
 			 const int64_t *shape, const sbp_box *box, void *to,
 			 sbp_message *e);
 void file_close(sbp_file *f);
+/* Whether two paths are one name in one folder. */
+bool file_same(const char *a, const char *b);
 
 /* A file that appears under PATH only when it is complete. */
 typedef struct sbp_writer {

@@ -300,6 +300,9 @@ def test_options(d):
                   options=["--bench=3", "--steps=3"])
     refused_alone(d, "input 'x' is fed twice", options=["--input=x=x.npy"])
     refused_alone(d, "needs {rank}", options=["--local-output", "h=h.npy"])
+    for other in ("z.npy", "./z.npy", os.path.join(d, "z.npy")):
+        refused_alone(d, f"'{other}' would be written twice", options=[
+            "--output", "y=z.npy", "--output", f"h={other}"])
 
 
 def test_unreadable_input(d):

@@ -273,6 +273,9 @@ def test_options(directory):
     text = run(SBPC, "--simulate", two, "3", code=2)
     expect("one model file a run, not 2; options of the program follow '--'"
            in text, text)
+    text = run(SBPC, two, "--", "--steps", "3", code=2)
+    expect("what follows '--' is for the program: use --simulate" in text,
+           text)
     text = run(SBPC, "--simulate", "--", two, code=2)
     expect("which model file?" in text, text)
     text = run(SBPC, "--simulate", "no.sbp", code=2, cwd=directory)

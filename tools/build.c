@@ -49,6 +49,7 @@ enum exit_code build_start(struct build *b, struct arena *a,
 	struct define *d = NEW_N(a, struct define, o->given.n + 1);
 	const char **dirs = NEW_N(a, const char *, o->given.n + 1);
 	const char *opt = option_value(o, OPT_optimize);
+	char *prelude;
 
 	*b = (struct build){.a = a, .o = o};
 	b->front.keep = no_names;
@@ -76,7 +77,9 @@ enum exit_code build_start(struct build *b, struct arena *a,
 	b->front.include = dirs;
 	b->front.model = option_value(o, OPT_model);
 	b->front.automatic = option_given(o, OPT_auto);
-	b->front.prelude = prefix_path("lib/sbpc/prelude.sbp");
+	prelude = prefix_path("lib/sbpc/prelude.sbp");
+	b->front.prelude = arena_text(a, "%s", prelude);
+	free(prelude);
 	return DONE;
 }
 

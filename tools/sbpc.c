@@ -425,15 +425,28 @@ static enum exit_code check_outputs(const struct job *j)
 	return DONE;
 }
 
+static enum exit_code check_words(const struct options *o)
+{
+	int n = o->words.n;
+
+	if (n == 1)
+		return DONE;
+	if (o->before == 1)
+		return (enum exit_code)usage_error(
+			SBPC, "what follows '--' is for the program: use "
+			      "--simulate, or sbprun");
+	return (enum exit_code)usage_error(SBPC,
+					   n ? "one model file a run, not %d"
+					     : "which model file? see --help",
+					   n);
+}
+
 static enum exit_code run(struct job *j, struct arena *a)
 {
-	enum exit_code code;
+	enum exit_code code = check_words(&j->o);
 
-	if (j->o.words.n != 1)
-		return (enum exit_code)usage_error(
-			SBPC, j->o.words.n ? "one model file a run, not %d" :
-					     "which model file? see --help",
-			j->o.words.n);
+	if (code)
+		return code;
 	j->path = j->o.words.at[0];
 	j->outputs.a = a;
 	code = build_start(&j->b, a, &j->o);
