@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,12 +20,28 @@ enum {
 	NAP_MS = 10,		/* between looks at the peers */
 };
 
-void comm_start(struct comm *c, int local)
+void comm_start(struct comm *c)
 {
-	c->most_spins = local > comm_cores() ? LEAST_SPINS : MOST_SPINS;
-	c->spins = c->most_spins;
+	cpu_set_t *own = &c->control[c->rank]->cores;
+
+	if (sched_getaffinity(0, sizeof *own, own) != 0)
+		CPU_ZERO(own);
+	c->spins = c->most_spins = LEAST_SPINS;
 	c->start_ticks = comm_ticks();
 	c->start_seconds = comm_seconds();
+}
+
+/* A launcher may have bound each rank to a core of its own, so only all of
+ * them together tell how many there are. */
+void comm_begin(struct comm *c)
+{
+	cpu_set_t all;
+
+	CPU_ZERO(&all);
+	for (int r = 0; r < c->world; r++)
+		CPU_OR(&all, &all, &c->control[r]->cores);
+	if (c->world <= CPU_COUNT(&all))
+		c->spins = c->most_spins = MOST_SPINS;
 }
 
 double comm_seconds(void)

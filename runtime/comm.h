@@ -6,6 +6,7 @@
 #ifndef SBP_COMM_H
 #define SBP_COMM_H
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "runtime/formats.h"
@@ -56,6 +57,7 @@ struct control {
 	uint32_t verdict;		/* a status, for comm_vote */
 	int64_t number[4];		/* for comm_numbers */
 	uint64_t magic;
+	cpu_set_t cores;		/* that it may run on */
 	uint32_t follows;		/* failed because another had */
 	char why[sizeof(sbp_message)];	/* of STANDING_FAILED */
 	struct note note[NOTES];	/* by turns: see mail.c */
@@ -104,8 +106,10 @@ struct comm {
 
 /* ---- comm.c ---- */
 
-/* Waits suit LOCAL ranks that share this host's cores. */
-void comm_start(struct comm *c, int local);
+/* In two halves, with the meeting of the ranks between: this rank's memory is
+ * there; so are all others', and waits suit the cores that they share. */
+void comm_start(struct comm *c);
+void comm_begin(struct comm *c);
 void comm_post(struct comm *c, enum lane lane, enum flag flag, uint64_t n);
 /* The same in two halves: sleepers see the flag only after comm_wake, which
  * long waits call too. */

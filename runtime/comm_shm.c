@@ -286,13 +286,14 @@ sbp_status shm_open_ranks(struct comm *c, const struct env *env,
 	c->world = env->world;
 	c->timeout = env->timeout;
 	c->memory = -1;
-	comm_start(c, env->local_world);
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
 	SBP_TRY(own_memory(c, bytes, total, e));
+	comm_start(c);
 	if (c->world == 1)
 		return SBP_OK;
 	SBP_TRY(meet(c, env, plan_hash, bytes, e));
+	comm_begin(c);
 	return comm_barrier(c, e);
 }
 
@@ -359,6 +360,7 @@ static sbp_status group_wait(struct comm *c, struct sbp_group *g,
 					   c->timeout);
 	for (int r = 0; r < g->world; r++)
 		set_memory(c, r, g->memory[r], g->bytes[r]);
+	comm_begin(c);
 	return SBP_OK;
 }
 
@@ -384,6 +386,8 @@ static sbp_status group_add(struct comm *c, struct sbp_group *g,
 				g->memory[c->rank] + CONTROL_BYTES, bytes);
 	g->bytes[c->rank] = bytes;
 	g->plan_hash = plan_hash;
+	set_memory(c, c->rank, g->memory[c->rank], bytes);
+	comm_start(c);
 	g->joined++;
 	pthread_cond_broadcast(&g->changed);
 	return SBP_OK;
@@ -411,7 +415,6 @@ sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 	c->memory = -1;
 	c->group = g;
 	c->simulation = g->simulation;
-	comm_start(c, g->world);
 	if (!allocate(c))
 		return message_set(e, SBP_FAILED, "out of memory");
 	pthread_mutex_lock(&g->lock);
