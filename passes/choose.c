@@ -365,7 +365,6 @@ static void settle_wide(struct infer *f)
 void infer_choose(struct infer *f)
 {
 	bool whole = true;
-
 	Cost bound;
 
 	f->exact = true;

@@ -494,6 +494,9 @@ static inline Cost price_copy(struct price p, enum reading how)
 	return p.in_place >> how & 1 ? p.stay : p.copy;
 }
 struct price space_price(struct space *s, int type, int from, int to);
+/* Whether the splits of TO along tensor AXIS begin with those of FROM, or
+ * have all become P. */
+bool nest_grows(Dist from, Dist to, int axis);
 
 /* ---- inside.c: what stays in registers ---- */
 

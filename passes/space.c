@@ -95,9 +95,7 @@ Cost space_units(struct space *s, double seconds)
 	return c < 0x1p54 ? (Cost)(c + 0.5) : (Cost)1 << 54;
 }
 
-/* Whether the splits of TO along tensor AXIS begin with those of FROM, or
- * have all become P. */
-static bool nest_grows(Dist from, Dist to, int axis)
+bool nest_grows(Dist from, Dist to, int axis)
 {
 	int f[MAX_MESH], t[MAX_MESH];
 	int nf = dist_chain(from, axis, f), nt = dist_chain(to, axis, t);

@@ -77,37 +77,25 @@ enum reading node_reading(const struct node *n, int i)
 
 enum { ALL = (1 << (READS_ANY + 1)) - 1 };
 
-/* The splits of tensor axis AXIS, but for mesh axes of extent 1. */
-static int splits_of(Dist d, int axis, int at[MAX_MESH])
-{
-	int chain[MAX_MESH], all = dist_chain(d, axis, chain), n = 0;
-
-	for (int i = 0; i < all; i++)
-		if (d.on->extent[chain[i]] > 1)
-			at[n++] = chain[i];
-	return n;
-}
-
 /* Whether a rank's piece of TO is of its own of FROM. *CUT has the axes along
  * which it is smaller, a bit each. */
 static bool is_slice(Dist from, Dist to, int rank, unsigned *cut)
 {
+	int chain[MAX_MESH];
+
 	if (!placement_eq(from.on, to.on))
 		return false;
+	from = dist_plain(from);
+	to = dist_plain(to);
 	for (int k = 0; k < from.on->naxes; k++)
-		if (from.on->extent[k] > 1 &&
-		    (from.t[k].kind == SBP_P || to.t[k].kind == SBP_P) &&
+		if ((from.t[k].kind == SBP_P || to.t[k].kind == SBP_P) &&
 		    !sbp_eq(from.t[k], to.t[k]))
 			return false;
 	*cut = 0;
 	for (int i = 0; i < rank; i++) {
-		int x[MAX_MESH], y[MAX_MESH];
-		int nx = splits_of(from, i, x), ny = splits_of(to, i, y);
-
-		for (int k = 0; k < nx; k++)
-			if (k >= ny || x[k] != y[k])
-				return false;
-		if (nx < ny)
+		if (!nest_grows(from, to, i))
+			return false;
+		if (dist_chain(from, i, chain) < dist_chain(to, i, chain))
 			*cut |= 1u << i;
 	}
 	return true;

@@ -219,12 +219,10 @@ static void reduce_flat(const struct part_run *r, void *to, void *mate,
 			r->n);
 		first = to;
 	}
-	if (stream && first != to) {
+	if (stream && first != to)
 		combine_past(to, mate, first, part_at(r, last), x->how->dtype,
 			     x->reduce[0], r->n);
-		return;
-	}
-	if (mate)
+	else if (mate)
 		combine_both(to, mate, first, part_at(r, last), x->how->dtype,
 			     x->reduce[0], r->n);
 	else

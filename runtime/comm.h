@@ -55,7 +55,7 @@ struct control {
 	_Atomic uint32_t sleepers;
 	_Alignas(CACHE_LINE) _Atomic uint32_t standing;
 	uint32_t verdict;		/* a status, for comm_vote */
-	int64_t number[4];		/* for comm_numbers */
+	int64_t number[4];		/* for comm_greatest */
 	uint64_t magic;
 	cpu_set_t cores;		/* that it may run on */
 	uint32_t follows;		/* failed because another had */

@@ -419,12 +419,11 @@ sbp_status group_join(struct comm *c, struct sbp_group *g, int rank,
 		return message_set(e, SBP_FAILED, "out of memory");
 	pthread_mutex_lock(&g->lock);
 	status = group_add(c, g, plan_hash, bytes, e);
-	if (status == SBP_OK && !c->simulation)
-		status = group_wait(c, g, e);
 	pthread_mutex_unlock(&g->lock);
-	if (status != SBP_OK || !c->simulation)
+	if (status == SBP_OK && c->simulation)
+		status = simulate_watch(c, -1, &all, e);
+	if (status != SBP_OK)
 		return status;
-	SBP_TRY(simulate_watch(c, -1, &all, e));
 	pthread_mutex_lock(&g->lock);
 	status = group_wait(c, g, e);
 	pthread_mutex_unlock(&g->lock);

@@ -266,9 +266,11 @@ static void session_close(struct session *s)
 }
 
 /* A closed stdin, stdout or stderr must not become the number of a file that
- * is opened later. What is written to such a stdout is an error still. */
-static bool reserve_streams(void)
+ * is opened later; what is written to such a stdout is an error still. So is
+ * the write by which a file grows too large. */
+static bool prepare_process(void)
 {
+	signal(SIGXFSZ, SIG_IGN);
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 &&
 		    open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
@@ -282,10 +284,8 @@ int sbp_main(const sbp_program *p, int rank, int argc, char **argv)
 	sbp_status status;
 	int me = 0;
 
-	if (!reserve_streams())
+	if (!prepare_process())
 		return SBP_FAILED;
-	/* a file that grows too large is an error of its write */
-	signal(SIGXFSZ, SIG_IGN);
 	status = read_all(&s, rank, argc, argv, &me);
 	if (status == SBP_OK && s.o.help) {
 		if (me <= 0)
@@ -375,9 +375,8 @@ int sbp_simulate(const sbp_program *p, const sbp_trace *trace, uint64_t seed,
 	sbp_message e = {""};
 	sbp_status status;
 
-	if (!reserve_streams())
+	if (!prepare_process())
 		return SBP_FAILED;
-	signal(SIGXFSZ, SIG_IGN);
 	allow_files();
 	status = read_simulated(&s, argc, argv, &e);
 	if (status == SBP_OK && s.o.help)

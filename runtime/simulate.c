@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/sbp_random.h"
 #include "runtime/simulate.h"
 
 enum { STACK_BYTES = 2 << 20 };
@@ -84,11 +85,7 @@ void simulation_free(struct simulation *s)
 /* splitmix64 */
 uint64_t simulation_draw(struct simulation *s)
 {
-	uint64_t z = s->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return sbp_mix(s->random += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* In floats of all widths these are numbers that no sum survives. */

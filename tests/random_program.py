@@ -151,16 +151,16 @@ def start(s):
 
 def clean(p):
     """Without what no output needs."""
-    need, todo = set(), [i for i, s in enumerate(p.stmts) if s.output]
-    while todo:
-        i = todo.pop()
+    need, pending = set(), [i for i, s in enumerate(p.stmts) if s.output]
+    while pending:
+        i = pending.pop()
         if i in need:
             continue
         need.add(i)
         s = p.stmts[i]
-        todo += [j for j, _ in s.args]
+        pending += [j for j, _ in s.args]
         if s.update is not None:
-            todo.append(s.update)
+            pending.append(s.update)
     order = sorted(need)
     at = {old: new for new, old in enumerate(order)}
     q = Program(p.places, p.world)

@@ -177,7 +177,6 @@ struct brute {
 	const struct decision *d;
 	int *row;
 	Cost best;
-	long tried;
 };
 
 static const struct node *node_of(const struct brute *b, int x)
@@ -235,6 +234,12 @@ static Cost adds(const struct brute *b, int x)
 	return sum;
 }
 
+static bool is_within(const struct brute *b)
+{
+	return !b->d->limit ||
+	       b->d->weigh(b->d->data, b->row) <= b->d->limit;
+}
+
 static void try(struct brute *b, int x, Cost sum)
 {
 	if (sum >= b->best)
@@ -242,8 +247,8 @@ static void try(struct brute *b, int x, Cost sum)
 	while (x < b->d->nvars && !b->d->list[x])
 		x++;
 	if (x == b->d->nvars) {
-		b->best = sum;
-		b->tried++;
+		if (is_within(b))
+			b->best = sum;
 		return;
 	}
 	for (int i = 0; i < b->d->list[x]->n; i++) {
@@ -443,23 +448,6 @@ static void compare_states(const struct decision *d, void *data)
 	free(b.row);
 }
 
-static void try_within(struct brute *b, int x, Cost sum)
-{
-	if (sum >= b->best)
-		return;
-	while (x < b->d->nvars && !b->d->list[x])
-		x++;
-	if (x == b->d->nvars) {
-		if (b->d->weigh(b->d->data, b->row) <= b->d->limit)
-			b->best = sum;
-		return;
-	}
-	for (int i = 0; i < b->d->list[x]->n; i++) {
-		b->row[x] = i;
-		try_within(b, x + 1, sum + adds(b, x));
-	}
-}
-
 static void note_bytes(const struct decision *d, void *data)
 {
 	struct tally *t = data;
@@ -476,7 +464,7 @@ static void compare_within(const struct decision *d, void *data)
 	bool fits = d->bytes <= d->limit;
 
 	b.row = calloc((size_t)d->nvars + 1, sizeof(int));
-	try_within(&b, 0, 0);
+	try(&b, 0, 0);
 	t->fits += fits;
 	t->missed += !fits && b.best < INT64_MAX;
 	t->exact += fits && b.best == d->cost;

@@ -8,19 +8,7 @@
 #include <string.h>
 
 #include "runtime/simulate.h"
-
-static int passed, failed;
-
-static void check_at(bool good, int line, const char *what)
-{
-	if (good) {
-		passed++;
-		return;
-	}
-	failed++;
-	printf("FAILED line %d: %s\n", line, what);
-}
-#define CHECK(x) check_at(x, __LINE__, #x)
+#include "tests/checks.h"
 
 /* ---- the program ---- */
 

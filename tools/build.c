@@ -189,7 +189,6 @@ static bool open_explain(struct build *b)
 }
 
 /* False if something could not be written. */
-
 static bool close_explain(struct build *b)
 {
 	FILE *f = b->p.explain;
@@ -271,10 +270,10 @@ static enum exit_code run_once(struct build *b, const struct pass_options *p,
 		.arena = b->a, .g = b->g,
 		.reproducible = option_given(b->o, OPT_reproducible),
 		.simulate = option_given(b->o, OPT_simulate),
+		.seed = seed,
 		.memory_limit = b->p.memory_limit,
 		.memory_aim = b->p.memory_aim,
 		.memory_tries = b->p.memory_tries};
-	b->p.seed = seed;
 	good = open_explain(b) && passes_run(&b->p, p, stopped);
 	if (!close_explain(b))
 		return (enum exit_code)usage_error(

@@ -74,8 +74,7 @@ static bool copy_to(const char *path, int to)
 /* "dir/net.sbp" gives "net". */
 static const char *base_of(struct arena *a, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = path_base(path);
 	const char *dot = strrchr(name, '.');
 	int n = (int)(dot && dot > name ? dot - name : (long)strlen(name));
 

@@ -59,17 +59,10 @@ static const char *strip(struct arena *a, const char *path, const char *end)
 	return arena_text(a, "%.*s", (int)(n - k), path);
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Asked before the work, and before the linker says it in its words. */
 static enum exit_code check_folder(struct arena *a, const char *out)
 {
-	int n = (int)(last_part(out) - out);
+	int n = (int)(path_base(out) - out);
 	char *folder = n ? arena_text(a, "%.*s", n, out) : ".";
 
 	if (!access(folder, W_OK))
@@ -87,7 +80,7 @@ static enum exit_code name_output(struct job *j, struct arena *a)
 	j->to_stdout = !out && j->kind != EXECUTABLE && j->kind != OBJECT &&
 		       j->kind != LIBRARY;
 	if (!out) {
-		out = strip(a, last_part(j->path), ".sbp");
+		out = strip(a, path_base(j->path), ".sbp");
 		out = strip(a, out, ".ir");
 		if (!strcmp(out, j->path))
 			out = arena_text(a, "%s.out", out);
@@ -97,7 +90,7 @@ static enum exit_code name_output(struct job *j, struct arena *a)
 	if (j->kind == CUDA)
 		out = strip(a, out, ".cu");
 	j->out = out;
-	base = strip(a, strip(a, last_part(out), ".h"), ".o");
+	base = strip(a, strip(a, path_base(out), ".h"), ".o");
 	j->base = base_clean(a, base);
 	if ((j->kind == C || j->kind == CUDA) && !j->to_stdout &&
 	    strcmp(base, j->base))
