@@ -343,9 +343,7 @@ static bool is_leaf_name(const struct graph *g, Name name)
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *n = g->nodes.at[i];
 
-		if ((n->op == OP_input || n->op == OP_param ||
-		     n->op == OP_state || n->op == OP_constant) &&
-		    n->out[0]->name == name)
+		if (op_is_leaf(n->op) && n->out[0]->name == name)
 			return true;
 	}
 	return false;

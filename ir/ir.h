@@ -294,6 +294,7 @@ struct op_info {
 	struct op_param *param;	/* in the order of a call */
 };
 const struct op_info *op_info(enum op op);
+bool op_is_leaf(enum op op);	/* input, param, state or constant */
 bool op_find(const char *name, enum op *op);
 int op_names(const Name **names);	/* those that a program may call */
 

@@ -208,6 +208,12 @@ enum dtype_class op_takes(const struct op_info *info, int i)
 	bug("ops.def: %s: no class of types at '%s'", info->name, s);
 }
 
+bool op_is_leaf(enum op op)
+{
+	return op == OP_input || op == OP_param || op == OP_state ||
+	       op == OP_constant;
+}
+
 bool op_shares(const struct op_info *info, int i)
 {
 	enum dtype_class c = op_takes(info, i);

@@ -95,12 +95,6 @@ static void make_key(struct space *s, const struct request *r)
 	key_int(s, r->fixed);
 }
 
-static bool is_leaf(enum op op)
-{
-	return op == OP_input || op == OP_param || op == OP_state ||
-	       op == OP_constant;
-}
-
 static void pass_on(struct arena *a, struct maker *m, Sbp t)
 {
 	struct sig *x = &m->sigs.at[m->sigs.n++];
@@ -265,7 +259,7 @@ static struct maker *make(struct space *s, struct request r)
 	m->on = r.want.on ? r.want.on : r.n->on;
 	m->naxes = m->on->naxes;
 	type_ids(s, m);
-	if (!r.n || r.n->op == OP_to || is_leaf(r.n->op))
+	if (!r.n || r.n->op == OP_to || op_is_leaf(r.n->op))
 		sigs_by_hand(s->a, m, t.shape.rank);
 	else
 		m->sigs = op_signatures(s->a, r.n);
@@ -400,7 +394,7 @@ static bool row_legal(struct space *s, const struct maker *m, const Dist *d,
 		if (!space_legal(s, type, id[i]))
 			return false;
 	}
-	if (!n || n->op == OP_to || is_leaf(n->op))
+	if (!n || n->op == OP_to || op_is_leaf(n->op))
 		return true;
 	return op_legal(n, d, d + m->nin);
 }

@@ -35,12 +35,6 @@ struct lives {
 	int *of;                        /* by node id: its place */
 };
 
-static bool is_leaf(enum op op)
-{
-	return op == OP_input || op == OP_param || op == OP_state ||
-	       op == OP_constant;
-}
-
 static bool is_view(const struct infer *f, const struct node *n)
 {
 	return op_info(n->op)->kernel == K_VIEW ||
@@ -262,7 +256,7 @@ static void add_value(struct infer *f, const struct lives *l, const int *row,
 	add_copies(f, l, row, v, have, place, line);
 	if (!l->held[v->id] || !l->meet[place * l->nplaces + l->of[x]])
 		return;
-	if (is_leaf(v->def->op)) {
+	if (op_is_leaf(v->def->op)) {
 		line->fixed += bytes;
 		return;
 	}
@@ -272,13 +266,9 @@ static void add_value(struct infer *f, const struct lives *l, const int *row,
 
 static int64_t line_top(struct line *line, int n)
 {
-	int64_t most = 0;
-
-	for (int i = 0; i < n; i++) {
-		line->at[i] += i ? line->at[i - 1] : 0;
-		most = line->at[i] > most ? line->at[i] : most;
-	}
-	return line->fixed + most;
+	for (int i = 1; i < n; i++)
+		line->at[i] += line->at[i - 1];
+	return line->fixed + greatest(line->at, n);
 }
 
 /* Bytes on the rank that needs most. WORST, if not NULL, gets its line. */
@@ -342,10 +332,8 @@ static void set_weights(struct within *w, const struct line *line)
 {
 	struct infer *f = w->f;
 	int *times = NEW_N(w->a, int, w->l.end + 2);
-	int64_t top = 0;
+	int64_t top = greatest(line->at, w->l.end + 1);
 
-	for (int i = 0; i <= w->l.end; i++)
-		top = line->at[i] > top ? line->at[i] : top;
 	for (int i = 0; i <= w->l.end; i++)
 		times[i + 1] =
 			times[i] + (line->at[i] >= NEAR_PEAK * (double)top);
@@ -355,7 +343,7 @@ static void set_weights(struct within *w, const struct line *line)
 
 		if (!w->l.held[v->id])
 			f->weight[i] = 0;
-		else if (is_leaf(v->def->op))
+		else if (op_is_leaf(v->def->op))
 			f->weight[i] = 1;
 		else
 			f->weight[i] = (double)(times[to + 1] - times[from]) /
@@ -503,7 +491,7 @@ static void squeeze(struct within *w, int *tries)
 	memcpy(c.row, from.row, sizeof *c.row * (size_t)f->nvars);
 	while (better && *tries > 0) {
 		better = false;
-		for (int x = 0; x<f->nvars && * tries> 0; x++)
+		for (int x = 0; x < f->nvars && *tries > 0; x++)
 			if (f->list[x] && f->list[x]->n > 1)
 				better |= better_row(w, c.row, x, tries);
 	}

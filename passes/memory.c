@@ -128,12 +128,6 @@ struct memory {
 	const struct value **state; /* by value id: the state it becomes */
 };
 
-static bool persists(const struct node *n)
-{
-	return n->op == OP_input || n->op == OP_param || n->op == OP_state ||
-	       n->op == OP_constant;
-}
-
 static void fill_ends(struct memory *m)
 {
 	struct graph *g = m->p->g;
@@ -189,7 +183,7 @@ static void fill_last(struct memory *m)
 			const struct value *v = n->out[k];
 			int *last = &m->last[m->root[v->id]->id];
 
-			if (persists(n) || m->ends[v->id])
+			if (op_is_leaf(n->op) || m->ends[v->id])
 				*last = ALWAYS;
 			else if (*last < i)
 				*last = i;
@@ -265,7 +259,7 @@ static void fill_overs(struct memory *m)
 	struct arena *a = arena_new();
 
 	for (int i = 0; i < g->nodes.n; i++)
-		if (!persists(g->nodes.at[i]))
+		if (!op_is_leaf(g->nodes.at[i]->op))
 			fill_over(m, a, g->nodes.at[i], i);
 	arena_free(a);
 }
@@ -338,12 +332,12 @@ static void place_class(struct memory *m, int c)
 	struct heap h = {.arena = m->p->arena};
 
 	for (int i = 0; i < g->nodes.n; i++)
-		if (persists(g->nodes.at[i]))
+		if (op_is_leaf(g->nodes.at[i]->op))
 			take(m, &h, g->nodes.at[i], c);
 	for (int i = 0; i < g->nodes.n; i++) {
 		const struct node *n = g->nodes.at[i];
 
-		if (persists(n))
+		if (op_is_leaf(n->op))
 			continue;
 		take(m, &h, n, c);
 		for (int k = 0; k < n->nin; k++)

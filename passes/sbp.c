@@ -44,12 +44,6 @@ static void check_request(const struct value *v)
 			   dist_text(v->dist));
 }
 
-static bool is_leaf(enum op op)
-{
-	return op == OP_input || op == OP_param || op == OP_state ||
-	       op == OP_constant;
-}
-
 /* The new value of a state lies as the old one, so '_' is B there. */
 static void fix_states(struct graph *g)
 {
@@ -68,7 +62,7 @@ static void check_requests(struct graph *g)
 	for (int i = 0; i < g->values.n; i++) {
 		struct value *v = g->values.at[i];
 
-		if (!v->dist.on && is_leaf(v->def->op))
+		if (!v->dist.on && op_is_leaf(v->def->op))
 			v->dist = dist_on(v->def->on ? v->def->on : g->on,
 					  sbp_b());
 		else if (v->dist.on)

@@ -86,11 +86,6 @@ struct product {
 	void *c;
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * TYPE in memory, WIDE in sums; GET and PUT convert. A tile's sums are added
  * in the order of the inner index.

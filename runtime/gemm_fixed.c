@@ -128,11 +128,6 @@ struct range {
 	int64_t lo, n;
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The I-th kind of tile is the highest that N rows fill. */
 static int highest(const struct tiles *t, int64_t n)
 {

@@ -70,7 +70,12 @@ sbp_status store_meet(const struct env *env, uint64_t plan_hash,
 /* Whether this processor has everything in LIST ("avx512f,fma"). */
 sbp_status isa_check(const char *list, sbp_message *e);
 
-/* ---- gemm_fixed.c ---- */
+/* ---- gemm.c, gemm_fixed.c ---- */
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* C = A B in f32, as sbp_gemm has it; each element's bits depend on its row
  * and column alone. */
